@@ -1,0 +1,115 @@
+//! What a packet processor asks for, and what it learns.
+
+use std::sync::Arc;
+
+use crate::Target;
+use crate::memory::AddressSpace;
+
+/// Bases of the LDS and scratch windows in the flat address space, as KFD reports them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Apertures {
+    /// First address of the LDS window.
+    pub lds_base: u64,
+    /// Last address of the LDS window.
+    pub lds_limit: u64,
+    /// First address of the scratch window.
+    pub scratch_base: u64,
+    /// Last address of the scratch window.
+    pub scratch_limit: u64,
+}
+
+/// Scratch as COMPUTE_TMPRING_SIZE and the queue describe it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct ScratchSetup {
+    /// GPU address of the buffer; 0 when the queue has none.
+    pub base: u64,
+    /// Bytes of one wave's slot.
+    pub wave_bytes: u64,
+    /// Slots: waves that may be resident with scratch at once.
+    pub waves: u32,
+    /// The buffer descriptor for user SGPRs (gfx900 to gfx90a).
+    pub resource: [u32; 4],
+}
+
+/// A second-level trap handler, as SET_TRAP_HANDLER installed it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TrapSetup {
+    /// Code address.
+    pub tba: u64,
+    /// Data address, given to the handler in ttmp14:15.
+    pub tma: u64,
+}
+
+/// One dispatch, complete: descriptor, packet and queue state already combined.
+#[derive(Clone, Debug)]
+pub struct Launch {
+    /// Target of the GPU.
+    pub target: Target,
+    /// Memory of the process on this GPU.
+    pub memory: Arc<AddressSpace>,
+    /// First instruction (the preload entry when preloading).
+    pub entry: u64,
+    /// COMPUTE_PGM_RSRC1.
+    pub rsrc1: u32,
+    /// COMPUTE_PGM_RSRC2.
+    pub rsrc2: u32,
+    /// COMPUTE_PGM_RSRC3.
+    pub rsrc3: u32,
+    /// Wave size: 32 or 64.
+    pub wave_size: u32,
+    /// User SGPRs, in order, at most 16.
+    pub user_sgprs: Vec<u32>,
+    /// Grid in work-items.
+    pub grid: [u32; 3],
+    /// Workgroup in work-items.
+    pub group: [u32; 3],
+    /// LDS bytes of a group, static and dynamic.
+    pub lds_bytes: u32,
+    /// Scratch bytes of a work-item.
+    pub private_bytes: u32,
+    /// Scratch of the queue.
+    pub scratch: ScratchSetup,
+    /// Flat apertures.
+    pub apertures: Apertures,
+    /// Second-level trap handler, if one is installed.
+    pub trap: Option<TrapSetup>,
+    /// Index of the dispatch packet in its queue, for ttmp and messages.
+    pub dispatch_index: u64,
+    /// Doorbell id of the queue (10 bits), which s_sendmsg GET_DOORBELL and trap handlers report.
+    pub doorbell_id: u32,
+}
+
+/// An access that the GPU page table does not allow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MemoryFault {
+    /// Address, in bytes, not rounded.
+    pub address: u64,
+    /// The access was a store or an atomic.
+    pub write: bool,
+    /// The access was an instruction fetch.
+    pub fetch: bool,
+    /// Nothing is mapped there. Otherwise permissions forbid the access.
+    pub not_present: bool,
+}
+
+/// How a launch ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// Every wave ended.
+    Completed,
+    /// It was cancelled (its queue was destroyed or evicted). Also follows a memory fault.
+    Cancelled,
+}
+
+/// What the engine tells the packet processor, from worker threads.
+pub trait Listener: Send + Sync {
+    /// All waves ended or were cancelled. Memory effects are visible to the caller.
+    fn finished(&self, outcome: Outcome);
+
+    /// A wave touched memory it must not. Called once per launch; the launch then stops where it
+    /// is and waits to be cancelled, as hardware does.
+    fn memory_fault(&self, fault: MemoryFault);
+
+    /// `s_sendmsg MSG_INTERRUPT`: `data` is M0[23:0]; `privileged` is STATUS.PRIV of the wave.
+    fn interrupt(&self, data: u32, privileged: bool);
+}
