@@ -112,4 +112,55 @@ pub trait Listener: Send + Sync {
 
     /// `s_sendmsg MSG_INTERRUPT`: `data` is M0[23:0]; `privileged` is STATUS.PRIV of the wave.
     fn interrupt(&self, data: u32, privileged: bool);
+
+    /// What the model knows and hardware would not tell: an opcode without semantics, a halted
+    /// wave, an exceeded budget. For the model's own user, never for the driver.
+    fn diagnosis(&self, diagnosis: &Diagnosis) {
+        let _ = diagnosis;
+    }
+}
+
+/// Why the model reports a wave on its own channel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// The words decode to nothing, or to an operation without semantics. On hardware, or in a
+    /// model with an installed trap handler, an illegal-instruction exception.
+    Illegal,
+    /// A misaligned atomic, a scratch overflow or an aperture violation: a memory-violation
+    /// exception of the wave.
+    MemoryViolation {
+        /// Address the wave used, in bytes.
+        address: u64,
+    },
+    /// The wave halted itself (s_sethalt, or an exception without a handler).
+    Halted,
+    /// The launch used up its instruction budget.
+    Budget,
+    /// Every wave that is left waits at a barrier that cannot be reached.
+    Deadlock,
+    /// The executor itself failed; the launch was cancelled.
+    Internal,
+}
+
+/// A report about one wave, for the model's user.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Diagnosis {
+    /// Why.
+    pub cause: Cause,
+    /// Target of the code.
+    pub target: Target,
+    /// Address of the instruction.
+    pub pc: u64,
+    /// Entry of the kernel.
+    pub entry: u64,
+    /// Raw words at `pc`, as far as they could be read.
+    pub words: Vec<u32>,
+    /// Workgroup of the wave.
+    pub group: [u32; 3],
+    /// Number of the wave in its workgroup.
+    pub wave: u32,
+    /// EXEC of the wave.
+    pub exec: u64,
+    /// One line for people.
+    pub text: String,
 }

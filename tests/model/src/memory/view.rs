@@ -1,0 +1,189 @@
+//! Accesses through the page table, for one run of a worker or one call of a packet processor.
+#![allow(unsafe_code)] // loads and stores of GPU memory go through raw host addresses, in this file only
+#![allow(clippy::multiple_unsafe_ops_per_block)] // pairs of one pointer's reads and writes share their proof
+#![allow(clippy::indexing_slicing)] // slots are reduced modulo the array's length
+#![allow(clippy::cast_possible_truncation)] // u64 to usize: the crate is for 64-bit hosts
+
+use std::sync::RwLockReadGuard;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use super::{AccessError, Range, Table};
+use crate::exec::MemoryFault;
+
+/// A range a slot used last.
+#[derive(Clone, Copy, Debug)]
+struct Cached {
+    start: u64,
+    bytes: u64,
+    host: *mut u8,
+    write: bool,
+}
+
+const EMPTY: Cached = Cached { start: 0, bytes: 0, host: std::ptr::null_mut(), write: false };
+
+/// Ranges remembered, one per slot. An instruction tends to touch the same range every time, so
+/// callers use its index.
+const SLOTS: usize = 32;
+
+/// A locked page table with the ranges used last. Not `Send`: it belongs to a running slice.
+#[derive(Debug)]
+pub struct View<'a> {
+    table: RwLockReadGuard<'a, Table>,
+    cached: [Cached; SLOTS],
+}
+
+impl<'a> View<'a> {
+    pub(super) fn new(table: RwLockReadGuard<'a, Table>) -> Self {
+        Self { table, cached: [EMPTY; SLOTS] }
+    }
+
+    /// The host address of `bytes` bytes, if one range holds them and allows the access.
+    ///
+    /// The pointer is valid for `bytes` bytes while `self` lives, by the contract of
+    /// `AddressSpace::map`: the table is locked, so the range cannot be unmapped.
+    #[inline(always)]
+    fn locate(&mut self, slot: usize, address: u64, bytes: u64, write: bool) -> Option<*mut u8> {
+        let cached = &self.cached[slot % SLOTS];
+        let offset = address.wrapping_sub(cached.start);
+        if offset < cached.bytes && cached.bytes - offset >= bytes && (!write || cached.write) {
+            return Some(cached.host.wrapping_add(offset as usize));
+        }
+        self.search(slot, address, bytes, write)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn search(&mut self, slot: usize, address: u64, bytes: u64, write: bool) -> Option<*mut u8> {
+        let &Range { start, end, host, access } = self.table.find(address)?;
+        if end - address < bytes || write && !access.write {
+            return None;
+        }
+        self.cached[slot % SLOTS] = Cached { start, bytes: end - start, host, write: access.write };
+        Some(host.wrapping_add((address - start) as usize))
+    }
+
+    /// What is wrong with the first byte of a refused access.
+    #[cold]
+    fn fault(&self, address: u64, bytes: u64, write: bool) -> MemoryFault {
+        let mut at = address;
+        for byte in 0..bytes {
+            at = address.wrapping_add(byte);
+            if self.table.find(at).is_none_or(|range| write && !range.access.write) {
+                break;
+            }
+        }
+        MemoryFault { address: at, write, fetch: false, not_present: self.table.find(at).is_none() }
+    }
+
+    /// Copies from GPU memory.
+    ///
+    /// # Errors
+    /// The fault of the first byte that cannot be read.
+    pub fn read(&mut self, address: u64, bytes: &mut [u8]) -> Result<(), MemoryFault> {
+        let mut done = 0;
+        while let Some(rest) = bytes.get_mut(done..).filter(|rest| !rest.is_empty()) {
+            let at = address.wrapping_add(done as u64);
+            let Some(range) = self.table.find(at) else { return Err(self.fault(at, 1, false)) };
+            let part = rest.len().min(usize::try_from(range.end - at).unwrap_or(usize::MAX));
+            let host = range.host.wrapping_add((at - range.start) as usize);
+            // SAFETY:
+            // - `find` returned the mapped range around `at`; `part` does not pass its end, so
+            //   `host` is valid for `part` bytes (contract of `map`); `rest` holds `part` bytes.
+            // - `rest` is borrowed exclusively, so it is not GPU memory.
+            unsafe { std::ptr::copy_nonoverlapping(host, rest.as_mut_ptr(), part) };
+            done += part;
+        }
+        Ok(())
+    }
+
+    /// Copies to GPU memory.
+    ///
+    /// # Errors
+    /// The fault of the first byte that cannot be written; bytes before it are written.
+    pub fn write(&mut self, address: u64, bytes: &[u8]) -> Result<(), MemoryFault> {
+        let mut done = 0;
+        while let Some(rest) = bytes.get(done..).filter(|rest| !rest.is_empty()) {
+            let at = address.wrapping_add(done as u64);
+            let Some(range) = self.table.find(at).filter(|range| range.access.write) else {
+                return Err(self.fault(at, 1, true));
+            };
+            let part = rest.len().min(usize::try_from(range.end - at).unwrap_or(usize::MAX));
+            let host = range.host.wrapping_add((at - range.start) as usize);
+            // SAFETY:
+            // - `find` returned the mapped, writable range around `at`; `part` does not pass its
+            //   end, so `host` is valid for writes of `part` bytes; `rest` holds `part` bytes.
+            // - `map` forbids live references to GPU memory, so `rest` is elsewhere.
+            unsafe { std::ptr::copy_nonoverlapping(rest.as_ptr(), host, part) };
+            done += part;
+        }
+        Ok(())
+    }
+
+    fn aligned(&mut self, address: u64, bytes: u64, write: bool) -> Result<*mut u8, AccessError> {
+        if !address.is_multiple_of(bytes) {
+            return Err(AccessError::Misaligned { address });
+        }
+        let host = self.locate(SLOTS - 1, address, bytes, write);
+        let host = host.ok_or_else(|| self.fault(address, bytes, write))?;
+        if !(host as usize as u64).is_multiple_of(bytes) {
+            return Err(AccessError::Misaligned { address });
+        }
+        Ok(host)
+    }
+
+    /// Atomic load with acquire order.
+    ///
+    /// # Errors
+    /// A fault, or a misaligned address.
+    pub fn load_u32(&mut self, address: u64) -> Result<u32, AccessError> {
+        let host = self.aligned(address, 4, false)?.cast::<u32>();
+        // SAFETY: `aligned` proved 4 valid bytes at a multiple of 4; no reference to them exists.
+        let word = unsafe { AtomicU32::from_ptr(host) };
+        Ok(word.load(Ordering::Acquire))
+    }
+
+    /// Atomic load with acquire order.
+    ///
+    /// # Errors
+    /// A fault, or a misaligned address.
+    pub fn load_u64(&mut self, address: u64) -> Result<u64, AccessError> {
+        let host = self.aligned(address, 8, false)?.cast::<u64>();
+        // SAFETY: `aligned` proved 8 valid bytes at a multiple of 8; no reference to them exists.
+        let word = unsafe { AtomicU64::from_ptr(host) };
+        Ok(word.load(Ordering::Acquire))
+    }
+
+    /// Atomic read-modify-write; returns the old value.
+    ///
+    /// # Errors
+    /// A fault, or a misaligned address.
+    pub fn update_u32(
+        &mut self,
+        address: u64,
+        change: impl FnMut(u32) -> Option<u32>,
+    ) -> Result<u32, AccessError> {
+        let host = self.aligned(address, 4, true)?.cast::<u32>();
+        // SAFETY: `aligned` proved 4 valid, writable bytes at a multiple of 4; no reference to
+        // them exists.
+        let word = unsafe { AtomicU32::from_ptr(host) };
+        let (Ok(old) | Err(old)) = word.fetch_update(Ordering::AcqRel, Ordering::Acquire, change);
+        Ok(old)
+    }
+
+    /// Atomic read-modify-write; returns the old value.
+    ///
+    /// # Errors
+    /// A fault, or a misaligned address.
+    pub fn update_u64(
+        &mut self,
+        address: u64,
+        change: impl FnMut(u64) -> Option<u64>,
+    ) -> Result<u64, AccessError> {
+        let host = self.aligned(address, 8, true)?.cast::<u64>();
+        // SAFETY: `aligned` proved 8 valid, writable bytes at a multiple of 8; no reference to
+        // them exists.
+        let word = unsafe { AtomicU64::from_ptr(host) };
+        let (Ok(old) | Err(old)) = word.fetch_update(Ordering::AcqRel, Ordering::Acquire, change);
+        Ok(old)
+    }
+}
