@@ -1,0 +1,368 @@
+//! Packets that read or write memory: `INDIRECT_BUFFER`, `WRITE_DATA`.
+
+use core::fmt;
+
+use super::{body, only, split};
+use crate::{Error, GpuAddr, Header, Opcode};
+
+/// How the L2 treats an access.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(transparent)]
+pub struct CachePolicy(pub u8);
+
+impl CachePolicy {
+    /// Kept like any other line.
+    pub const LRU: Self = Self(0);
+    /// First to go.
+    pub const STREAM: Self = Self(1);
+    /// Not allocated.
+    pub const BYPASS: Self = Self(2);
+}
+
+/// PM4 `INDIRECT_BUFFER`: runs another buffer of packets, then goes on.
+#[doc(alias = "PACKET3_INDIRECT_BUFFER")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub struct IndirectBuffer {
+    base: GpuAddr,
+    dwords: u32,
+    policy: CachePolicy,
+    chain: bool,
+}
+
+const IB_SIZE_MASK: u32 = 0xF_FFFF;
+const IB_CHAIN: u32 = 1 << 20;
+const IB_VALID: u32 = 1 << 23;
+const IB_POLICY_SHIFT: u32 = 28;
+
+impl IndirectBuffer {
+    /// Length of the packet.
+    pub const DWORDS: usize = 4;
+    /// Most dwords a buffer can have (20 bits).
+    pub const MAX_BUFFER_DWORDS: u32 = IB_SIZE_MASK;
+
+    /// Runs `dwords` dwords at `base`.
+    ///
+    /// # Errors
+    /// [`Error::Misaligned`] unless `base` is 4-byte aligned and below 2^48;
+    /// [`Error::TooLong`] for an empty buffer or one over [`Self::MAX_BUFFER_DWORDS`].
+    pub const fn new(base: GpuAddr, dwords: u32) -> Result<Self, Error> {
+        if !base.is_aligned(4) || base.hi() > 0xFFFF {
+            return Err(Error::Misaligned {
+                opcode: Opcode::INDIRECT_BUFFER,
+                addr: base,
+                align: 4,
+            });
+        }
+        if dwords == 0 || dwords > Self::MAX_BUFFER_DWORDS {
+            return Err(Error::TooLong {
+                opcode: Opcode::INDIRECT_BUFFER,
+                found: dwords as usize,
+                max: Self::MAX_BUFFER_DWORDS as usize,
+            });
+        }
+        Ok(Self { base, dwords, policy: CachePolicy::LRU, chain: false })
+    }
+
+    /// Fetches the buffer with `policy`.
+    pub const fn policy(mut self, policy: CachePolicy) -> Self {
+        self.policy = policy;
+        self
+    }
+
+    /// Jumps to the buffer instead of calling it.
+    pub const fn chain(mut self) -> Self {
+        self.chain = true;
+        self
+    }
+
+    /// Where the buffer is.
+    pub const fn base(self) -> GpuAddr {
+        self.base
+    }
+
+    /// Length of the buffer in dwords.
+    pub const fn buffer_dwords(self) -> u32 {
+        self.dwords
+    }
+
+    /// Whether it jumps instead of calling.
+    pub const fn is_chained(self) -> bool {
+        self.chain
+    }
+
+    /// The packet.
+    pub const fn encode(self) -> [u32; Self::DWORDS] {
+        let control = self.dwords
+            | if self.chain { IB_CHAIN } else { 0 }
+            | IB_VALID
+            | (self.policy.0 as u32 & 3) << IB_POLICY_SHIFT;
+        [
+            Header::new(Opcode::INDIRECT_BUFFER, Self::DWORDS).word(),
+            self.base.lo(),
+            self.base.hi(),
+            control,
+        ]
+    }
+
+    /// Reads the packet at the start of `words`.
+    ///
+    /// # Errors
+    /// What is wrong with it. The VALID bit must be set; VMID, privilege and offload bits, which a
+    /// user queue may not set, count as reserved.
+    pub fn decode(words: &[u32]) -> Result<Self, Error> {
+        let [lo, hi, control] = body(words, Opcode::INDIRECT_BUFFER)?;
+        only(Opcode::INDIRECT_BUFFER, 1, lo, !3)?;
+        only(Opcode::INDIRECT_BUFFER, 2, hi, 0xFFFF)?;
+        let defined = IB_SIZE_MASK | IB_CHAIN | IB_VALID | 3 << IB_POLICY_SHIFT;
+        only(Opcode::INDIRECT_BUFFER, 3, control, defined)?;
+        if control & IB_VALID == 0 {
+            return Err(Error::Reserved {
+                opcode: Opcode::INDIRECT_BUFFER,
+                dword: 3,
+                word: control,
+                bits: IB_VALID,
+            });
+        }
+        let ib = Self::new(addr(lo, hi), control & IB_SIZE_MASK)?;
+        let policy = CachePolicy((control.to_le_bytes()[3] >> 4) & 3);
+        let ib = ib.policy(policy);
+        Ok(if control & IB_CHAIN != 0 { ib.chain() } else { ib })
+    }
+}
+
+impl fmt::Display for IndirectBuffer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "INDIRECT_BUFFER base={} dwords={}", self.base, self.dwords)?;
+        if self.policy != CachePolicy::LRU {
+            write!(f, " policy={}", self.policy.0)?;
+        }
+        if self.chain { f.write_str(" chain") } else { Ok(()) }
+    }
+}
+
+pub(crate) fn addr(lo: u32, hi: u32) -> GpuAddr {
+    GpuAddr::new(u64::from(hi) << 32 | u64::from(lo))
+}
+
+/// Where `WRITE_DATA` stores.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(transparent)]
+pub struct DataDst(pub u8);
+
+impl DataDst {
+    /// A register.
+    pub const REGISTER: Self = Self(0);
+    /// Memory, through the L2.
+    pub const TC_L2: Self = Self(2);
+    /// Global data share.
+    pub const GDS: Self = Self(3);
+    /// Memory, past the L2.
+    pub const MEMORY: Self = Self(5);
+}
+
+const DST_SHIFT: u32 = 8;
+const ONE_ADDRESS: u32 = 1 << 16;
+const WR_CONFIRM: u32 = 1 << 20;
+const POLICY_SHIFT: u32 = 25;
+
+/// PM4 `WRITE_DATA` of one dword: stores it to memory through the L2.
+#[doc(alias = "PACKET3_WRITE_DATA")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub struct WriteData {
+    dst: GpuAddr,
+    value: u32,
+    confirm: bool,
+}
+
+impl WriteData {
+    /// Length of the packet.
+    pub const DWORDS: usize = 5;
+
+    /// Stores `value` at `dst`.
+    ///
+    /// # Errors
+    /// [`Error::Misaligned`] unless `dst` is 4-byte aligned.
+    pub const fn new(dst: GpuAddr, value: u32) -> Result<Self, Error> {
+        if !dst.is_aligned(4) {
+            return Err(Error::Misaligned { opcode: Opcode::WRITE_DATA, addr: dst, align: 4 });
+        }
+        Ok(Self { dst, value, confirm: false })
+    }
+
+    /// Waits until memory has acknowledged the store.
+    pub const fn confirm(mut self) -> Self {
+        self.confirm = true;
+        self
+    }
+
+    /// The packet.
+    pub const fn encode(self) -> [u32; Self::DWORDS] {
+        let control = (DataDst::TC_L2.0 as u32) << DST_SHIFT | (self.confirm as u32) << 20;
+        let header = Header::new(Opcode::WRITE_DATA, Self::DWORDS).word();
+        [header, control, self.dst.lo(), self.dst.hi(), self.value]
+    }
+}
+
+/// PM4 `WRITE_DATA` of any length and destination, as decoded from a buffer.
+#[doc(alias = "PACKET3_WRITE_DATA")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub struct WriteBlock<'a> {
+    /// Kind of destination.
+    pub kind: DataDst,
+    /// Where the first dword goes: bytes in memory, dwords for a register.
+    pub dst: GpuAddr,
+    /// What is stored.
+    pub data: &'a [u32],
+    /// Every dword goes to the same address.
+    pub one_address: bool,
+    /// Waits for the acknowledgement.
+    pub confirm: bool,
+    /// How the L2 treats the stores.
+    pub policy: CachePolicy,
+}
+
+impl<'a> WriteBlock<'a> {
+    /// Most dwords of data in one packet.
+    pub const MAX_DATA: usize = Header::MAX_DWORDS - 4;
+
+    /// Length of the packet in dwords.
+    pub const fn dwords(self) -> usize {
+        4 + self.data.len()
+    }
+
+    /// Writes the packet to the start of `out` and returns its length in dwords.
+    ///
+    /// # Errors
+    /// [`Error::Truncated`] if `out` is too short, [`Error::TooLong`] without data or with more
+    /// than [`Self::MAX_DATA`] dwords.
+    pub fn encode_into(self, out: &mut [u32]) -> Result<usize, Error> {
+        let (needed, found) = (self.dwords(), out.len());
+        if self.data.is_empty() || self.data.len() > Self::MAX_DATA {
+            return Err(Error::TooLong {
+                opcode: Opcode::WRITE_DATA,
+                found: self.data.len(),
+                max: Self::MAX_DATA,
+            });
+        }
+        let out = out.get_mut(..needed).ok_or(Error::Truncated { needed, found })?;
+        let control = u32::from(self.kind.0 & 0xF) << DST_SHIFT
+            | if self.one_address { ONE_ADDRESS } else { 0 }
+            | if self.confirm { WR_CONFIRM } else { 0 }
+            | u32::from(self.policy.0 & 3) << POLICY_SHIFT;
+        let header = Header::new(Opcode::WRITE_DATA, needed).word();
+        let front = [header, control, self.dst.lo(), self.dst.hi()];
+        let all = front.iter().chain(self.data);
+        out.iter_mut().zip(all).for_each(|(to, from)| *to = *from);
+        Ok(needed)
+    }
+
+    /// Reads the packet at the start of `words`.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn decode(words: &'a [u32]) -> Result<Self, Error> {
+        let (header, body) = split(words)?;
+        let (opcode, found) = (header.opcode(), header.dwords());
+        if opcode != Opcode::WRITE_DATA {
+            return Err(Error::WrongOpcode { expected: Opcode::WRITE_DATA, found: opcode });
+        }
+        let [control, lo, hi, data @ ..] = body else {
+            return Err(Error::Length { opcode, expected: 5, found });
+        };
+        if data.is_empty() {
+            return Err(Error::Length { opcode, expected: 5, found });
+        }
+        let defined = 0xF << DST_SHIFT | ONE_ADDRESS | WR_CONFIRM | 3 << POLICY_SHIFT;
+        only(opcode, 1, *control, defined)?;
+        let [_, kind, _, policy] = control.to_le_bytes();
+        let kind = DataDst(kind & 0xF);
+        let dst = addr(*lo, *hi);
+        if kind != DataDst::REGISTER && !dst.is_aligned(4) {
+            return Err(Error::Misaligned { opcode, addr: dst, align: 4 });
+        }
+        Ok(Self {
+            kind,
+            dst,
+            data,
+            one_address: control & ONE_ADDRESS != 0,
+            confirm: control & WR_CONFIRM != 0,
+            policy: CachePolicy((policy >> 1) & 3),
+        })
+    }
+}
+
+impl fmt::Display for WriteBlock<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let to = match self.kind {
+            DataDst::REGISTER => "register",
+            DataDst::TC_L2 => "l2",
+            DataDst::GDS => "gds",
+            DataDst::MEMORY => "memory",
+            _ => "unknown",
+        };
+        write!(f, "WRITE_DATA to={to} dst={} dwords={}", self.dst, self.data.len())?;
+        if let Some(first) = self.data.first() {
+            write!(f, " first={first:#x}")?;
+        }
+        if self.one_address {
+            f.write_str(" one-address")?;
+        }
+        if self.confirm { f.write_str(" confirm") } else { Ok(()) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FENCE: GpuAddr = GpuAddr::new(0x7f00_0060_0000);
+
+    #[test]
+    fn write_data_matches_the_worked_example() {
+        // docs/ABI.md §PM4, worked example E8.
+        let words = WriteData::new(FENCE, 0xdead_beef).unwrap().confirm().encode();
+        assert_eq!(words, [0xc003_3700, 0x0010_0200, 0x0060_0000, 0x0000_7f00, 0xdead_beef]);
+        let block = WriteBlock::decode(&words).unwrap();
+        assert_eq!((block.kind, block.dst, block.confirm), (DataDst::TC_L2, FENCE, true));
+        assert_eq!(block.data, [0xdead_beef]);
+    }
+
+    #[test]
+    fn write_data_without_data_is_refused() {
+        let words = [0xc002_3700, 0x0010_0200, 0x0060_0000, 0x0000_7f00];
+        let error = WriteBlock::decode(&words).unwrap_err();
+        assert_eq!(error, Error::Length { opcode: Opcode::WRITE_DATA, expected: 5, found: 4 });
+    }
+
+    #[test]
+    fn indirect_buffer_matches_the_words_inside_the_worked_aql_packet() {
+        // docs/ABI.md §PM4, worked example E5.
+        let ib = IndirectBuffer::new(GpuAddr::new(0x7f00_0050_0000), 64).unwrap();
+        let words = [0xc002_3f00, 0x0050_0000, 0x0000_7f00, 0x0080_0040];
+        assert_eq!(ib.encode(), words);
+        assert_eq!(IndirectBuffer::decode(&words), Ok(ib));
+    }
+
+    #[test]
+    fn indirect_buffer_refuses_a_privileged_or_invalid_control_word() {
+        let mut words = IndirectBuffer::new(FENCE, 1).unwrap().encode();
+        for bits in [1 << 31, 1 << 24, 1 << 23] {
+            words[3] ^= bits;
+            let error = IndirectBuffer::decode(&words).unwrap_err();
+            assert!(matches!(error, Error::Reserved { dword: 3, bits: b, .. } if b == bits));
+            words[3] ^= bits;
+        }
+    }
+
+    #[test]
+    fn indirect_buffer_refuses_an_empty_or_oversized_buffer() {
+        for dwords in [0, IndirectBuffer::MAX_BUFFER_DWORDS + 1] {
+            let error = IndirectBuffer::new(FENCE, dwords).unwrap_err();
+            assert!(matches!(error, Error::TooLong { .. }), "{error}");
+        }
+        assert!(IndirectBuffer::new(GpuAddr::new(2), 1).is_err());
+    }
+}

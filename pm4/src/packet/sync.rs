@@ -1,0 +1,429 @@
+//! Packets that order work and caches: `RELEASE_MEM`, and the address range of `ACQUIRE_MEM`.
+
+use core::fmt;
+
+use super::memory::addr;
+use super::{CachePolicy, body, gfx9, gfx11, only};
+use crate::{Error, GpuAddr, Header, Opcode};
+
+/// Addresses that `ACQUIRE_MEM` acts on, in its units of 256 bytes, and its poll interval.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Range {
+    base: u64,
+    blocks: u64,
+    poll: u16,
+}
+
+const BLOCK_SHIFT: u32 = 8;
+const SIZE_BITS: u64 = (1 << 40) - 1;
+const BASE_HI_MASK: u32 = 0xFF_FFFF;
+
+impl Range {
+    pub(super) const ALL: Self = Self { base: 0, blocks: SIZE_BITS, poll: 10 };
+
+    pub(super) const fn is_all(self) -> bool {
+        self.base == 0 && self.blocks == SIZE_BITS
+    }
+
+    /// Every block that `bytes` bytes from `start` touch.
+    pub(super) const fn of(self, start: GpuAddr, bytes: u64) -> Self {
+        let base = start.get() >> BLOCK_SHIFT;
+        let last = start.get().saturating_add(bytes.saturating_sub(1)) >> BLOCK_SHIFT;
+        let blocks = last - base + 1;
+        Self { base, blocks: if blocks > SIZE_BITS { SIZE_BITS } else { blocks }, ..self }
+    }
+
+    pub(super) const fn poll(self, poll: u16) -> Self {
+        Self { poll, ..self }
+    }
+
+    pub(super) const fn words(self) -> [u32; 5] {
+        let (size, base) = (GpuAddr::new(self.blocks), GpuAddr::new(self.base));
+        [size.lo(), size.hi(), base.lo(), base.hi(), self.poll as u32]
+    }
+
+    pub(super) fn decode([size, size_hi, base, base_hi, poll]: [u32; 5]) -> Result<Self, Error> {
+        let op = Opcode::ACQUIRE_MEM;
+        only(op, 5, base_hi, BASE_HI_MASK)?;
+        let poll = u16::try_from(poll).map_err(|_| Error::Reserved {
+            opcode: op,
+            dword: 6,
+            word: poll,
+            bits: poll & !0xFFFF,
+        })?;
+        // Drivers fill the whole size dword to say "everything"; the field has 8 bits.
+        let blocks = addr(size, size_hi).get() & SIZE_BITS;
+        Ok(Self { base: addr(base, base_hi).get(), blocks, poll })
+    }
+}
+
+impl fmt::Display for Range {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.is_all() {
+            f.write_str(" range=all")
+        } else {
+            write!(f, " range={:#x}+{:#x}", self.base << BLOCK_SHIFT, self.blocks << BLOCK_SHIFT)
+        }
+    }
+}
+
+/// The builder methods that both generations' `AcquireMem` share.
+macro_rules! range_methods {
+    () => {
+        /// Acts only on the 256-byte blocks that `bytes` bytes from `start` touch.
+        pub const fn range(mut self, start: $crate::GpuAddr, bytes: u64) -> Self {
+            self.range = self.range.of(start, bytes);
+            self
+        }
+
+        /// Cycles between two looks at the caches, in units of 16 clocks.
+        pub const fn poll_interval(mut self, interval: u16) -> Self {
+            self.range = self.range.poll(interval);
+            self
+        }
+
+        /// Whether it acts on all addresses.
+        pub const fn covers_everything(self) -> bool {
+            self.range.is_all()
+        }
+    };
+}
+pub(super) use range_methods;
+
+/// Pipeline event of a [`ReleaseMem`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(transparent)]
+pub struct EventType(pub u8);
+
+impl EventType {
+    /// All earlier work has finished and its caches are flushed.
+    pub const CACHE_FLUSH_AND_INV_TS: Self = Self(0x14);
+}
+
+/// Where the data of a [`ReleaseMem`] goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(transparent)]
+pub struct DstSel(pub u8);
+
+impl DstSel {
+    /// To memory, past the L2.
+    pub const MEMORY: Self = Self(0);
+    /// Through the L2.
+    pub const TC_L2: Self = Self(1);
+}
+
+/// When a [`ReleaseMem`] interrupts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(transparent)]
+pub struct IntSel(pub u8);
+
+impl IntSel {
+    /// Never.
+    pub const NONE: Self = Self(0);
+    /// At once, without data.
+    pub const INTERRUPT: Self = Self(1);
+    /// After memory has acknowledged the data.
+    pub const AFTER_CONFIRM: Self = Self(2);
+    /// Never; but the data's acknowledgement is awaited.
+    pub const CONFIRM_ONLY: Self = Self(3);
+}
+
+/// What a [`ReleaseMem`] stores.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(transparent)]
+pub struct DataSel(pub u8);
+
+impl DataSel {
+    /// Nothing.
+    pub const NONE: Self = Self(0);
+    /// The low 32 bits of the data.
+    pub const LOW_32: Self = Self(1);
+    /// All 64 bits of the data.
+    pub const ALL_64: Self = Self(2);
+    /// The 64-bit GPU clock.
+    pub const GPU_CLOCK: Self = Self(3);
+}
+
+/// PM4 `RELEASE_MEM`: when earlier work has finished, flushes caches, stores, and interrupts.
+///
+/// The cache bits differ between generations and lie in the same place, so words alone do not tell
+/// which they are: [`Self::gfx9_cache`] and [`Self::gfx11_cache`] read them either way.
+#[doc(alias = "PACKET3_RELEASE_MEM")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub struct ReleaseMem {
+    event: EventType,
+    event_index: u8,
+    cache: u32,
+    policy: CachePolicy,
+    dst_sel: DstSel,
+    int_sel: IntSel,
+    data_sel: DataSel,
+    dst: GpuAddr,
+    data: u64,
+    context_id: u32,
+}
+
+const EVENT_INDEX_EOP: u8 = 5;
+const CACHE_MASK: u32 = 0xFFF << 12;
+const POLICY_SHIFT: u32 = 25;
+const DST_SEL_SHIFT: u32 = 16;
+const INT_SEL_SHIFT: u32 = 24;
+const DATA_SEL_SHIFT: u32 = 29;
+
+impl ReleaseMem {
+    /// Length of the packet on a compute queue.
+    pub const DWORDS: usize = 8;
+
+    const fn new(cache: u32) -> Self {
+        Self {
+            event: EventType::CACHE_FLUSH_AND_INV_TS,
+            event_index: EVENT_INDEX_EOP,
+            cache,
+            policy: CachePolicy::LRU,
+            dst_sel: DstSel::MEMORY,
+            int_sel: IntSel::NONE,
+            data_sel: DataSel::NONE,
+            dst: GpuAddr::NULL,
+            data: 0,
+            context_id: 0,
+        }
+    }
+
+    /// Waits for earlier work, with gfx9's cache actions. Stores nothing until told what.
+    pub const fn gfx9(cache: gfx9::ReleaseCache) -> Self {
+        Self::new(cache.bits())
+    }
+
+    /// Waits for earlier work, with gfx11's cache actions. Stores nothing until told what.
+    pub const fn gfx11(cache: gfx11::ReleaseCache) -> Self {
+        Self::new(cache.bits())
+    }
+
+    /// Stores a 32-bit `value` at `dst`.
+    ///
+    /// # Errors
+    /// [`Error::Misaligned`] unless `dst` is 4-byte aligned.
+    pub const fn write_32(self, dst: GpuAddr, value: u32) -> Result<Self, Error> {
+        self.store(dst, value as u64, DataSel::LOW_32, 4)
+    }
+
+    /// Stores a 64-bit `value` at `dst`.
+    ///
+    /// # Errors
+    /// [`Error::Misaligned`] unless `dst` is 8-byte aligned.
+    pub const fn write_64(self, dst: GpuAddr, value: u64) -> Result<Self, Error> {
+        self.store(dst, value, DataSel::ALL_64, 8)
+    }
+
+    /// Stores the 64-bit GPU clock at `dst`.
+    ///
+    /// # Errors
+    /// [`Error::Misaligned`] unless `dst` is 8-byte aligned.
+    pub const fn write_clock(self, dst: GpuAddr) -> Result<Self, Error> {
+        self.store(dst, 0, DataSel::GPU_CLOCK, 8)
+    }
+
+    const fn store(
+        mut self,
+        dst: GpuAddr,
+        data: u64,
+        data_sel: DataSel,
+        align: u64,
+    ) -> Result<Self, Error> {
+        if !dst.is_aligned(align) {
+            return Err(Error::Misaligned { opcode: Opcode::RELEASE_MEM, addr: dst, align });
+        }
+        self.dst = dst;
+        self.data = data;
+        self.data_sel = data_sel;
+        Ok(self)
+    }
+
+    /// Waits until memory has acknowledged the store, without an interrupt.
+    pub const fn confirm(mut self) -> Self {
+        self.int_sel = IntSel::CONFIRM_ONLY;
+        self
+    }
+
+    /// Interrupts with `context_id` once the store is acknowledged. KFD takes the context id for
+    /// an event id.
+    pub const fn interrupt(mut self, context_id: u32) -> Self {
+        self.int_sel = IntSel::AFTER_CONFIRM;
+        self.context_id = context_id;
+        self
+    }
+
+    /// Stores through the L2 instead of past it.
+    pub const fn through_l2(mut self) -> Self {
+        self.dst_sel = DstSel::TC_L2;
+        self
+    }
+
+    /// The event waited for, and its index.
+    pub const fn event(self) -> (EventType, u8) {
+        (self.event, self.event_index)
+    }
+
+    /// The cache actions, read as gfx9's.
+    pub const fn gfx9_cache(self) -> gfx9::ReleaseCache {
+        gfx9::ReleaseCache::from_bits_retain(self.cache)
+    }
+
+    /// The cache actions, read as gfx11's.
+    pub const fn gfx11_cache(self) -> gfx11::ReleaseCache {
+        gfx11::ReleaseCache::from_bits_retain(self.cache)
+    }
+
+    /// Where the store goes.
+    pub const fn dst(self) -> (DstSel, GpuAddr) {
+        (self.dst_sel, self.dst)
+    }
+
+    /// What is stored; the value counts only for [`DataSel::LOW_32`] and [`DataSel::ALL_64`].
+    pub const fn data(self) -> (DataSel, u64) {
+        (self.data_sel, self.data)
+    }
+
+    /// Whether and when it interrupts, and the context id of the interrupt.
+    pub const fn interrupts(self) -> (IntSel, u32) {
+        (self.int_sel, self.context_id)
+    }
+
+    /// The packet.
+    pub const fn encode(self) -> [u32; Self::DWORDS] {
+        let event = self.event.0 as u32 & 0x3F
+            | (self.event_index as u32 & 0xF) << 8
+            | self.cache & CACHE_MASK
+            | (self.policy.0 as u32 & 3) << POLICY_SHIFT;
+        let select = (self.dst_sel.0 as u32 & 3) << DST_SEL_SHIFT
+            | (self.int_sel.0 as u32 & 7) << INT_SEL_SHIFT
+            | (self.data_sel.0 as u32 & 7) << DATA_SEL_SHIFT;
+        let data = GpuAddr::new(self.data);
+        [
+            Header::new(Opcode::RELEASE_MEM, Self::DWORDS).word(),
+            event,
+            select,
+            self.dst.lo(),
+            self.dst.hi(),
+            data.lo(),
+            data.hi(),
+            self.context_id,
+        ]
+    }
+
+    /// Reads the packet at the start of `words`.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn decode(words: &[u32]) -> Result<Self, Error> {
+        let op = Opcode::RELEASE_MEM;
+        let [event, select, lo, hi, data_lo, data_hi, context_id] = body::<7>(words, op)?;
+        only(op, 1, event, 0x3F | 0xF << 8 | CACHE_MASK | 3 << POLICY_SHIFT)?;
+        only(op, 2, select, 3 << DST_SEL_SHIFT | 7 << INT_SEL_SHIFT | 7 << DATA_SEL_SHIFT)?;
+        let [event_type, event_index, _, policy] = event.to_le_bytes();
+        let [_, _, dst_sel, sel] = select.to_le_bytes();
+        let (dst, data_sel) = (addr(lo, hi), DataSel(sel >> 5));
+        let align = match data_sel {
+            DataSel::NONE => 1,
+            DataSel::LOW_32 => 4,
+            _ => 8,
+        };
+        if !dst.is_aligned(align) {
+            return Err(Error::Misaligned { opcode: op, addr: dst, align });
+        }
+        Ok(Self {
+            event: EventType(event_type & 0x3F),
+            event_index: event_index & 0xF,
+            cache: event & CACHE_MASK,
+            policy: CachePolicy(policy >> 1 & 3),
+            dst_sel: DstSel(dst_sel & 3),
+            int_sel: IntSel(sel & 7),
+            data_sel,
+            dst,
+            data: addr(data_lo, data_hi).get(),
+            context_id,
+        })
+    }
+}
+
+impl fmt::Display for ReleaseMem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "RELEASE_MEM event={:#x}/{}", self.event.0, self.event_index)?;
+        write!(f, " cache={:#x}", self.cache)?;
+        match self.data_sel {
+            DataSel::NONE => {}
+            DataSel::LOW_32 | DataSel::ALL_64 => {
+                write!(f, " dst={} data={:#x}", self.dst, self.data)?;
+            }
+            DataSel::GPU_CLOCK => write!(f, " dst={} data=clock", self.dst)?,
+            other => write!(f, " dst={} data_sel={}", self.dst, other.0)?,
+        }
+        match self.int_sel {
+            IntSel::NONE => Ok(()),
+            IntSel::CONFIRM_ONLY => f.write_str(" confirm"),
+            _ => write!(f, " interrupt={}", self.context_id),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FENCE: GpuAddr = GpuAddr::new(0x7f00_0060_0000);
+
+    /// Encodes as the worked example says, and decodes back.
+    fn check(packet: ReleaseMem, words: [u32; 8]) {
+        assert_eq!(packet.encode(), words);
+        assert_eq!(ReleaseMem::decode(&words), Ok(packet));
+    }
+
+    #[test]
+    fn release_mem_matches_the_worked_gfx9_example() {
+        // docs/ABI.md §PM4, worked example E6.
+        let cache = gfx9::ReleaseCache::TC_WB | gfx9::ReleaseCache::TC;
+        check(
+            ReleaseMem::gfx9(cache).write_64(FENCE, 1).unwrap().confirm(),
+            [0xc006_4900, 0x0002_8514, 0x4300_0000, 0x0060_0000, 0x0000_7f00, 1, 0, 0],
+        );
+    }
+
+    #[test]
+    fn release_mem_matches_the_worked_gfx11_example() {
+        // docs/ABI.md §PM4, worked example E7.
+        use gfx11::ReleaseCache as C;
+        let cache = C::GLM_WB
+            | C::GLM_INV
+            | C::GLV_INV
+            | C::GL1_INV
+            | C::GL2_INV
+            | C::GL2_WB
+            | C::SEQ_FORWARD;
+        check(
+            ReleaseMem::gfx11(cache).write_64(FENCE, 1).unwrap().confirm(),
+            [0xc006_4900, 0x0070_f514, 0x4300_0000, 0x0060_0000, 0x0000_7f00, 1, 0, 0],
+        );
+    }
+
+    #[test]
+    fn release_mem_matches_the_worked_clock_example() {
+        // docs/ABI.md §PM4, worked example E8.
+        check(
+            ReleaseMem::gfx9(gfx9::ReleaseCache::empty()).write_clock(FENCE).unwrap(),
+            [0xc006_4900, 0x0000_0514, 0x6000_0000, 0x0060_0000, 0x0000_7f00, 0, 0, 0],
+        );
+    }
+
+    #[test]
+    fn release_mem_refuses_a_misaligned_64_bit_store() {
+        let addr = GpuAddr::new(0x1004);
+        let packet = ReleaseMem::gfx9(gfx9::ReleaseCache::empty());
+        assert!(packet.write_32(addr, 1).is_ok());
+        let error = Error::Misaligned { opcode: Opcode::RELEASE_MEM, addr, align: 8 };
+        assert_eq!(packet.write_64(addr, 1), Err(error));
+        let mut words = packet.write_64(FENCE, 1).unwrap().encode();
+        words[3] |= 4;
+        assert!(matches!(ReleaseMem::decode(&words), Err(Error::Misaligned { .. })));
+    }
+}
