@@ -1,11 +1,8 @@
 //! The instruction set: opcode tables per target, the decoder into [`ir::Inst`], the printer.
 
+#[rustfmt::skip] // generated
+mod generated;
 pub mod ir;
+mod op;
 
-/// Placeholder until the generated enum lands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u16)]
-pub enum Op {
-    /// No operation.
-    SNop,
-}
+pub use generated::op::Op;

@@ -1,0 +1,4 @@
+//! Tables made by `isa-gen`.
+#![cfg_attr(rustfmt, rustfmt_skip)]
+
+pub(super) mod op;
