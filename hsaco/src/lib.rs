@@ -1,1 +1,40 @@
-//! Placeholder while the workspace is laid out.
+//! AMDGPU code objects: what a loader needs to know of them, without touching a device.
+//!
+//! A code object ("HSACO") is an ELF shared object that a compiler made for one AMD GPU target.
+//! [`CodeObject::parse`] checks it completely and borrows from its bytes:
+//!
+//! ```
+//! # fn load(bytes: &[u8], device: hsaco::DeviceTarget, base: u64) -> Result<(), Box<dyn std::error::Error>> {
+//! let object = hsaco::CodeObject::parse(bytes)?;
+//! object.target().fits(&device)?;
+//! let image = object.image(base)?; // relocated for `base`; `image.load_bytes()` of GPU memory
+//! let kernel = object.kernel("vadd").ok_or("no such kernel")?;
+//! let descriptor_address = image.address_of(kernel.descriptor_vaddr()); // for the dispatch packet
+//! let mut kernarg = kernel.arguments().builder()?;
+//! kernarg.push(&0x1000_u64.to_le_bytes())?;
+//! # let _ = descriptor_address;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! The crate is pure: bytes in, values out. It starts no thread, opens no file, prints nothing.
+//! Versions 3 to 6 are read; anything else is refused by name ([`Error`]). Nothing in the input
+//! can make it panic, loop without end, or allocate more than a small multiple of the input's size.
+#![forbid(unsafe_code)]
+
+mod code_object;
+mod descriptor;
+mod elf;
+mod error;
+pub mod kernarg;
+pub mod load;
+pub mod metadata;
+pub mod target;
+
+pub use code_object::{CodeObject, Kernel, LaunchFacts, Variable};
+pub use descriptor::{DESCRIPTOR_BYTES, KernelDescriptor, KernelProperties, Preload};
+pub use elf::CodeObjectVersion;
+pub use error::{ArgumentError, DescriptorProblem, Error, MetadataProblem, Result, TargetProblem};
+pub use kernarg::{ArgLayout, Geometry, HiddenValues, KernargTemplate, Services};
+pub use load::{Image, Permissions, Segment};
+pub use target::{DeviceTarget, FeatureState, Mismatch, ObjectTarget, Processor};

@@ -1,0 +1,524 @@
+//! Why a file is not a code object that this crate can load.
+
+use crate::target::Processor;
+
+/// Shorthand for results of this crate.
+pub type Result<T, E = Error> = core::result::Result<T, E>;
+
+/// Why a code object was refused. Offsets are bytes from the start of the file, addresses are the
+/// object's own (`vaddr`), sizes are bytes.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The input ends inside something that must be whole.
+    #[error("file is cut short: {what} needs bytes {offset:#x}..{end:#x}, the file has {found:#x}")]
+    Truncated {
+        /// What was to be read.
+        what: &'static str,
+        /// Its first byte.
+        offset: u64,
+        /// The byte after its last.
+        end: u64,
+        /// Length of the file.
+        found: u64,
+    },
+    /// The file is no ELF file at all.
+    #[error("not an ELF file: it starts with {start:02x?}")]
+    NotElf {
+        /// Up to four first bytes.
+        start: Vec<u8>,
+    },
+    /// An uncompressed clang offload bundle, which holds code objects but is none.
+    #[error("an offload bundle, not a code object: unbundle it first")]
+    OffloadBundle,
+    /// A compressed clang offload bundle (`CCOB`).
+    #[error("a compressed offload bundle (CCOB), not a code object: unbundle it first")]
+    CompressedBundle,
+    /// EI_CLASS is not ELFCLASS64.
+    #[error("ELF class {found}, code objects are 64-bit (2)")]
+    NotElf64 {
+        /// EI_CLASS.
+        found: u8,
+    },
+    /// EI_DATA is not ELFDATA2LSB.
+    #[error("ELF byte order {found}, code objects are little-endian (1)")]
+    NotLittleEndian {
+        /// EI_DATA.
+        found: u8,
+    },
+    /// EI_VERSION or e_version is not 1.
+    #[error("ELF version {found}, expected 1")]
+    ElfVersion {
+        /// The version found.
+        found: u32,
+    },
+    /// An ELF file for another processor, such as the host's.
+    #[error("ELF file for machine {machine}, code objects are for AMDGPU (224)")]
+    NotAmdgpu {
+        /// e_machine.
+        machine: u16,
+    },
+    /// A relocatable object (ET_REL): it was never linked.
+    #[error("a relocatable object (ET_REL): link it with ld.lld -shared first")]
+    Relocatable,
+    /// Any other e_type.
+    #[error("ELF type {found}, code objects are shared objects (3)")]
+    NotSharedObject {
+        /// e_type.
+        found: u16,
+    },
+    /// EI_OSABI is not ELFOSABI_AMDGPU_HSA, as for graphics shaders.
+    #[error("ELF OS ABI {found}, only HSA (64) can be loaded")]
+    NotHsa {
+        /// EI_OSABI.
+        found: u8,
+    },
+    /// Code object version 2 or older.
+    #[error(
+        "code object version 2 or older, which is obsolete: rebuild with -mcode-object-version=5"
+    )]
+    ObsoleteVersion,
+    /// A code object version that is newer than this crate.
+    #[error("ELF ABI version {found}, known are 1 to 4 (code object versions 3 to 6)")]
+    UnknownVersion {
+        /// EI_ABIVERSION.
+        found: u8,
+    },
+    /// The target in e_flags cannot be loaded.
+    #[error("target in e_flags {flags:#x} cannot be loaded")]
+    Target {
+        /// e_flags.
+        flags: u32,
+        /// What is wrong with it.
+        #[source]
+        problem: TargetProblem,
+    },
+    /// An ELF header field with a value that no loader can follow.
+    #[error("ELF field {field} is {value:#x}, which is not valid")]
+    Header {
+        /// Name of the field.
+        field: &'static str,
+        /// Its value.
+        value: u64,
+    },
+    /// No PT_LOAD segment.
+    #[error("no loadable segment")]
+    NoSegments,
+    /// A segment whose file part is larger than its memory part.
+    #[error("segment {index}: {file_bytes:#x} bytes in the file, only {memory_bytes:#x} in memory")]
+    SegmentSizes {
+        /// Index among the program headers.
+        index: usize,
+        /// p_filesz.
+        file_bytes: u64,
+        /// p_memsz.
+        memory_bytes: u64,
+    },
+    /// PT_LOAD segments that overlap or do not ascend.
+    #[error(
+        "segment {index} starts at {vaddr:#x}, below {previous_end:#x} where the one before it ends"
+    )]
+    SegmentOrder {
+        /// Index among the program headers.
+        index: usize,
+        /// p_vaddr.
+        vaddr: u64,
+        /// End of the previous segment.
+        previous_end: u64,
+    },
+    /// Segments span more memory than [`crate::load::MAX_LOAD_BYTES`].
+    #[error("the object needs {bytes:#x} bytes of memory, more than {limit:#x}")]
+    TooLarge {
+        /// Bytes asked for.
+        bytes: u64,
+        /// The limit.
+        limit: u64,
+    },
+    /// A table of the dynamic segment is not inside a loaded, file-backed range.
+    #[error("{table} at {vaddr:#x} (+{bytes:#x}) is outside the file's loaded bytes")]
+    TableOutside {
+        /// Name of the table.
+        table: &'static str,
+        /// Its address.
+        vaddr: u64,
+        /// Its size.
+        bytes: u64,
+    },
+    /// A dynamic tag with a value that is not valid, missing or given twice.
+    #[error("dynamic tag {tag} is {problem}")]
+    Dynamic {
+        /// Name of the tag.
+        tag: &'static str,
+        /// What is wrong with it.
+        problem: &'static str,
+    },
+    /// A symbol name that is not inside its string table, or not terminated.
+    #[error("symbol {index} of {table}: name offset {offset:#x} is not a string of its table")]
+    SymbolName {
+        /// `.dynsym` or `.symtab`.
+        table: &'static str,
+        /// Index of the symbol.
+        index: u64,
+        /// st_name.
+        offset: u32,
+    },
+    /// One global name defined twice.
+    #[error("symbol {name:?} is defined twice")]
+    DuplicateSymbol {
+        /// The name.
+        name: String,
+    },
+    /// A symbol whose range is not inside the image.
+    #[error("symbol {name:?} at {vaddr:#x} (+{bytes:#x}) is outside the image")]
+    SymbolOutside {
+        /// The name.
+        name: String,
+        /// st_value.
+        vaddr: u64,
+        /// st_size.
+        bytes: u64,
+    },
+    /// No AMDGPU metadata note.
+    #[error("no AMDGPU metadata note")]
+    NoMetadata,
+    /// More than one AMDGPU metadata note.
+    #[error("more than one AMDGPU metadata note")]
+    DuplicateMetadata,
+    /// The metadata note is not valid.
+    #[error("metadata at note offset {offset:#x}{}", in_kernel(.kernel))]
+    Metadata {
+        /// Kernel being read, if any.
+        kernel: Option<String>,
+        /// Byte inside the note's descriptor where reading stopped.
+        offset: usize,
+        /// What is wrong there.
+        #[source]
+        problem: MetadataProblem,
+    },
+    /// A kernel whose descriptor is missing or not valid.
+    #[error("kernel {kernel:?} cannot be launched")]
+    Kernel {
+        /// `.name` of the kernel.
+        kernel: String,
+        /// What is wrong with it.
+        #[source]
+        problem: DescriptorProblem,
+    },
+    /// Two kernels with the same name or descriptor.
+    #[error("kernel {kernel:?} is listed twice")]
+    DuplicateKernel {
+        /// `.name` or `.symbol`.
+        kernel: String,
+    },
+    /// A relocation whose place is not inside a writable segment.
+    #[error("relocation {index} at {vaddr:#x} (+{bytes}) is not inside a writable segment")]
+    RelocationOutside {
+        /// Index in the table.
+        index: usize,
+        /// r_offset.
+        vaddr: u64,
+        /// Bytes it writes.
+        bytes: u64,
+    },
+    /// A relocation type that does not occur in linked objects.
+    #[error("relocation {index} has type {kind}, which a linked object cannot have")]
+    RelocationType {
+        /// Index in the table.
+        index: usize,
+        /// r_type.
+        kind: u32,
+    },
+    /// A relocation against a symbol that is not in the table, or of a type without an address.
+    #[error("relocation {index} names symbol {symbol}, which cannot be its target")]
+    RelocationSymbol {
+        /// Index in the table.
+        index: usize,
+        /// Symbol index.
+        symbol: u32,
+    },
+    /// A relocation against a symbol that nobody defines.
+    #[error("symbol {name:?} is undefined")]
+    UndefinedSymbol {
+        /// The name.
+        name: String,
+    },
+    /// A relocation that would change a kernel descriptor, which was checked without it.
+    #[error("relocation {index} at {vaddr:#x} changes a kernel descriptor")]
+    RelocationInDescriptor {
+        /// Index in the table.
+        index: usize,
+        /// r_offset.
+        vaddr: u64,
+    },
+    /// The base address is not a multiple of the page size, or too high for the image.
+    #[error("an image of {bytes:#x} bytes cannot be placed at {base:#x}: pages are 4096 bytes")]
+    Base {
+        /// The base address.
+        base: u64,
+        /// Size of the image.
+        bytes: u64,
+    },
+}
+
+fn in_kernel(kernel: &Option<String>) -> String {
+    kernel.as_ref().map(|name| format!(", kernel {name:?}")).unwrap_or_default()
+}
+
+/// What is wrong with a target in e_flags.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum TargetProblem {
+    /// EF_AMDGPU_MACH is not a processor this crate knows.
+    #[error("unknown processor number {mach:#x}")]
+    UnknownProcessor {
+        /// EF_AMDGPU_MACH.
+        mach: u8,
+    },
+    /// A generic processor in a code object older than version 6, or without a version.
+    #[error("{processor} needs code object version 6 and a generic version above 0")]
+    GenericWithoutVersion {
+        /// The processor.
+        processor: Processor,
+    },
+    /// A generic version on an ordinary processor.
+    #[error("{processor} is not generic but has generic version {version}")]
+    UnexpectedGenericVersion {
+        /// The processor.
+        processor: Processor,
+        /// The version found.
+        version: u8,
+    },
+    /// A feature on a processor that does not have it.
+    #[error("{processor} has no {feature}")]
+    UnexpectedFeature {
+        /// The processor.
+        processor: Processor,
+        /// `xnack` or `sramecc`.
+        feature: &'static str,
+    },
+    /// `amdhsa.target` names another target than e_flags.
+    #[error("metadata says {metadata:?}, e_flags say {flags}")]
+    Contradiction {
+        /// `amdhsa.target`.
+        metadata: String,
+        /// Target id from e_flags.
+        flags: String,
+    },
+    /// Flag bits that no code object version defines.
+    #[error("undefined flag bits {bits:#x}")]
+    UndefinedFlags {
+        /// The bits.
+        bits: u32,
+    },
+}
+
+/// What is wrong in a metadata note.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum MetadataProblem {
+    /// The note ends inside a value.
+    #[error("the MessagePack data ends inside a value")]
+    Truncated,
+    /// A value of the wrong type.
+    #[error("{key} is not {expected}")]
+    Type {
+        /// The key whose value it is.
+        key: &'static str,
+        /// What it should be.
+        expected: &'static str,
+    },
+    /// A number out of the range its key allows.
+    #[error("{key} is {value}, which is out of range")]
+    Range {
+        /// The key.
+        key: &'static str,
+        /// The value.
+        value: i128,
+    },
+    /// A string that is not UTF-8.
+    #[error("a string is not UTF-8")]
+    NotUtf8,
+    /// A byte that starts no MessagePack value.
+    #[error("byte 0xc1 starts no MessagePack value")]
+    Reserved,
+    /// A key given twice.
+    #[error("{key} is given twice")]
+    Duplicate {
+        /// The key.
+        key: &'static str,
+    },
+    /// A required key is missing.
+    #[error("{key} is missing")]
+    Missing {
+        /// The key.
+        key: &'static str,
+    },
+    /// Bytes after the top-level map.
+    #[error("{bytes} bytes follow the top-level map")]
+    Trailing {
+        /// How many.
+        bytes: usize,
+    },
+    /// A metadata version that this crate does not know.
+    #[error("amdhsa.version is {major}.{minor}, known are 1.0 to 1.2")]
+    Version {
+        /// Major number.
+        major: u32,
+        /// Minor number.
+        minor: u32,
+    },
+    /// An argument that does not lie inside the kernarg segment, or has no bytes.
+    #[error("argument {index} takes bytes {offset}..+{size}, the kernarg segment has {segment}")]
+    ArgumentOutside {
+        /// Index in `.args`.
+        index: usize,
+        /// Its offset.
+        offset: u32,
+        /// Its size.
+        size: u32,
+        /// `.kernarg_segment_size`.
+        segment: u32,
+    },
+    /// A hidden argument that is too small for its value.
+    #[error("argument {index} has {size} bytes, its value takes {needed}")]
+    HiddenSize {
+        /// Index in `.args`.
+        index: usize,
+        /// Its size.
+        size: u32,
+        /// Bytes of the value.
+        needed: u32,
+    },
+    /// Two arguments share bytes.
+    #[error("argument {index} overlaps argument {other}")]
+    ArgumentOverlap {
+        /// Index in `.args`.
+        index: usize,
+        /// Index of the other.
+        other: usize,
+    },
+}
+
+/// Why arguments cannot be packed for a kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ArgumentError {
+    /// The number of arguments is not what the kernel takes.
+    #[error("{given} arguments given, the kernel takes {expected}")]
+    Count {
+        /// Arguments given.
+        given: usize,
+        /// Explicit arguments of the kernel.
+        expected: usize,
+    },
+    /// An argument of the wrong size.
+    #[error("argument {index} has {given} bytes, the kernel takes {expected}")]
+    Size {
+        /// Index among the explicit arguments.
+        index: usize,
+        /// Bytes given.
+        given: usize,
+        /// Bytes the kernel takes.
+        expected: u32,
+    },
+    /// An argument of a kind this crate cannot pass.
+    #[error("argument {index} has a kind this version cannot pass")]
+    Kind {
+        /// Index among the explicit arguments.
+        index: usize,
+    },
+    /// The place for the kernarg segment is too small.
+    #[error("the kernarg segment takes {needed} bytes, {found} are there")]
+    Space {
+        /// Bytes needed.
+        needed: usize,
+        /// Bytes there.
+        found: usize,
+    },
+    /// Packed arguments of the wrong total size.
+    #[error("{given} bytes of packed arguments, the kernel takes {expected}")]
+    PackedSize {
+        /// Bytes given.
+        given: usize,
+        /// End of the last explicit argument.
+        expected: usize,
+    },
+    /// A grid or group with a dimension of 0, or a group of more than 65535 in one.
+    #[error("grid {grid:?} by workgroup {group:?} is not a launch: each dimension is at least 1")]
+    Geometry {
+        /// Grid in work-items.
+        grid: [u32; 3],
+        /// Workgroup in work-items.
+        group: [u32; 3],
+    },
+}
+
+/// Why a kernel cannot be launched.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum DescriptorProblem {
+    /// `.symbol` names nothing in the symbol tables.
+    #[error("its descriptor symbol {symbol:?} is not defined")]
+    NoSymbol {
+        /// `.symbol`.
+        symbol: String,
+    },
+    /// The descriptor's symbol is not a 64-byte object.
+    #[error(
+        "descriptor symbol {symbol:?} is not an object of 64 bytes (type {kind}, {bytes} bytes)"
+    )]
+    SymbolKind {
+        /// `.symbol`.
+        symbol: String,
+        /// st_type.
+        kind: u8,
+        /// st_size.
+        bytes: u64,
+    },
+    /// The descriptor is not 64-byte aligned inside the file's loaded bytes.
+    #[error("descriptor address {vaddr:#x} is not 64-byte aligned inside the loaded bytes")]
+    Address {
+        /// st_value.
+        vaddr: u64,
+    },
+    /// The code entry is not 256-byte aligned inside an executable segment.
+    #[error("code entry offset {offset:#x} is not 256-byte aligned inside executable bytes")]
+    Entry {
+        /// kernel_code_entry_byte_offset.
+        offset: i64,
+    },
+    /// A field that exceeds what the target allows.
+    #[error("{field} is {value}, the limit is {limit}")]
+    Limit {
+        /// The field.
+        field: &'static str,
+        /// Its value.
+        value: u64,
+        /// The largest legal value.
+        limit: u64,
+    },
+    /// Two sources in the object disagree.
+    #[error("descriptor has {field} {descriptor}, metadata says {metadata}")]
+    Contradiction {
+        /// The field.
+        field: &'static str,
+        /// Value in the descriptor.
+        descriptor: u64,
+        /// Value in metadata.
+        metadata: u64,
+    },
+    /// USER_SGPR_COUNT is smaller than what the property bits and preload length need.
+    #[error("{count} user SGPRs, its enabled fields need {needed}")]
+    UserSgprs {
+        /// USER_SGPR_COUNT.
+        count: u32,
+        /// SGPRs needed.
+        needed: u32,
+    },
+    /// Wave32 on a target without it.
+    #[error("wave32 is set, {processor} has only wave64")]
+    Wave32 {
+        /// The target's processor.
+        processor: Processor,
+    },
+}
