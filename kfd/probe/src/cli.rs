@@ -1,0 +1,99 @@
+//! Arguments.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+
+/// Asks an AMD GPU, or the software GPU, what it is, whether it works and why not.
+///
+/// Exit codes: 0 passed; 1 a test or check failed; 2 usage; 3 no /dev/kfd; 4 not permitted;
+/// 5 the device failed; 6 no usable GPU; 7 bad input file; 8 output failed.
+#[derive(Debug, Parser)]
+#[command(version, about, max_term_width = 100)]
+pub struct Cli {
+    /// Print one JSON document instead of tables. Names are stable; "schema" is 1.
+    #[arg(long, global = true)]
+    pub json: bool,
+
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// The subcommands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// List CPU and GPU nodes with what matters to a runtime.
+    Devices(DeviceArgs),
+    /// Run compiled kernels and compare every result with the CPU.
+    Selftest(SelftestArgs),
+    /// Show compute and copy queues: of this process, and of others from sysfs.
+    Queues(DeviceArgs),
+    /// Decode AQL packets from a file or from hex.
+    Decode(DecodeArgs),
+    /// Scan a code object: which instructions it uses, and which of them the software GPU lacks.
+    Isa(IsaArgs),
+    /// Say why the GPU cannot be used: each check with its remedy.
+    Doctor(DeviceArgs),
+}
+
+/// Which device a command talks to.
+#[derive(Clone, Debug, Args)]
+pub struct DeviceArgs {
+    /// Use the software GPU: a preset (gfx1100, gfx90a), several by comma, `all`, or a report file
+    /// whose topology it takes on.
+    #[arg(long, value_name = "PRESET", conflicts_with = "hardware")]
+    pub model: Option<String>,
+
+    /// Use the hardware; fail rather than fall back to the software GPU.
+    #[arg(long)]
+    pub hardware: bool,
+}
+
+/// Arguments of `selftest`.
+#[derive(Clone, Debug, Args)]
+pub struct SelftestArgs {
+    /// Which device.
+    #[command(flatten)]
+    pub device: DeviceArgs,
+
+    /// Run only the tests whose name contains this.
+    #[arg(long, value_name = "TEXT")]
+    pub only: Option<String>,
+
+    /// Write a JSON report with kernel, firmware, topology, results and measurements.
+    #[arg(long, value_name = "FILE")]
+    pub report: Option<PathBuf>,
+
+    /// Compare the results with an earlier report.
+    #[arg(long, value_name = "FILE")]
+    pub compare: Option<PathBuf>,
+
+    /// Longest wait for one kernel, in milliseconds.
+    #[arg(long, value_name = "MS", default_value_t = 20_000)]
+    pub timeout: u64,
+}
+
+/// Arguments of `decode`.
+#[derive(Clone, Debug, Args)]
+pub struct DecodeArgs {
+    /// A file of 64-byte AQL packets; `-` reads standard input.
+    #[arg(long, value_name = "FILE", conflicts_with = "hex")]
+    pub from: Option<PathBuf>,
+
+    /// Packets as hex bytes, spaces allowed.
+    #[arg(value_name = "HEX", required_unless_present = "from")]
+    pub hex: Vec<String>,
+}
+
+/// Arguments of `isa`.
+#[derive(Clone, Debug, Args)]
+pub struct IsaArgs {
+    /// A code object.
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+
+    /// List every instruction with its address.
+    #[arg(long)]
+    pub disassemble: bool,
+}
