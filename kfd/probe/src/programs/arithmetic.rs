@@ -1,0 +1,197 @@
+//! Elementwise kernels by three compilers, a softmax, and register pressure.
+
+use super::{Arg, Case, Wrong, bits, bytes_f32, bytes_u32, equal, fixture, floats, require};
+
+pub(super) fn cases(target: &'static str) -> Vec<Case> {
+    let mut cases: Vec<Case> =
+        vadd_objects(target).into_iter().map(|(variant, object)| vadd(variant, object)).collect();
+    cases.push(triton_add(target));
+    cases.push(triton_softmax(target));
+    cases.push(iree_mul(target));
+    cases.extend(register_edges(target));
+    cases
+}
+
+/// Every code object version, no optimisation, both wave sizes, both workgroup modes.
+fn vadd_objects(target: &str) -> Vec<(&'static str, &'static [u8])> {
+    if target == "gfx90a" {
+        vec![
+            ("v3", fixture!("vadd.gfx90a.v3.c15.co")),
+            ("v4", fixture!("vadd.gfx90a.v4.co")),
+            ("v5", fixture!("vadd.gfx90a.v5.co")),
+            ("v6", fixture!("vadd.gfx90a.v6.co")),
+            ("O0", fixture!("vadd.gfx90a.O0.v5.co")),
+            ("tgsplit", fixture!("vadd.gfx90a.tgsplit.v5.co")),
+        ]
+    } else {
+        vec![
+            ("v3", fixture!("vadd.gfx1100.v3.c15.co")),
+            ("v4", fixture!("vadd.gfx1100.v4.co")),
+            ("v5", fixture!("vadd.gfx1100.v5.co")),
+            ("v6", fixture!("vadd.gfx1100.v6.co")),
+            ("v6 clang 22", fixture!("vadd.gfx1100.v6.c22.co")),
+            ("wave64", fixture!("vadd.gfx1100.wave64.v5.co")),
+            ("CU mode", fixture!("vadd.gfx1100.cumode.v5.co")),
+            ("O0", fixture!("vadd.gfx1100.O0.v5.co")),
+            ("generic", fixture!("vadd.gfx11-generic.v6.co")),
+        ]
+    }
+}
+
+fn vadd(variant: &str, object: &'static [u8]) -> Case {
+    // Not a multiple of the workgroup: the last one is partial, and n stops before it ends.
+    const COUNT: u32 = 10_007;
+    let a = floats(10_240, 1);
+    let b = floats(10_240, 2);
+    let want: Vec<u32> = (0..10_240)
+        .map(|i| if i < 10_007 { (a[i] + b[i]).to_bits() } else { (-1.0_f32).to_bits() })
+        .collect();
+    Case {
+        name: format!("vadd {variant}"),
+        object,
+        kernel: "vadd",
+        grid: [COUNT + 13, 1, 1],
+        group: [256, 1, 1],
+        dynamic_lds_bytes: 0,
+        args: vec![
+            Arg::Buffer(bytes_f32(a)),
+            Arg::Buffer(bytes_f32(b)),
+            Arg::Buffer(bytes_f32([-1.0; 10_240])),
+            Arg::Value(COUNT.to_le_bytes().to_vec()),
+        ],
+        check: Box::new(move |results| equal("c", &results.u32s(2), &want)),
+    }
+}
+
+fn lanes(target: &str) -> u32 {
+    if target == "gfx90a" { 64 } else { 32 }
+}
+
+fn triton_add(target: &'static str) -> Case {
+    const COUNT: u32 = 1_000;
+    let x = floats(1_024, 3);
+    let y = floats(1_024, 4);
+    let want: Vec<u32> =
+        (0..1_024).map(|i| if i < 1_000 { (x[i] + y[i]).to_bits() } else { 0 }).collect();
+    let group = 4 * lanes(target); // compiled with num_warps = 4
+    Case {
+        name: "triton_add".into(),
+        object: fixture!(target, "triton_add", ".co"),
+        kernel: "add_kernel",
+        grid: [COUNT.div_ceil(256) * group, 1, 1], // BLOCK = 256
+        group: [group, 1, 1],
+        dynamic_lds_bytes: 0,
+        args: vec![
+            Arg::Buffer(bytes_f32(x)),
+            Arg::Buffer(bytes_f32(y)),
+            Arg::Buffer(bytes_f32([0.0; 1_024])),
+            Arg::Value(COUNT.to_le_bytes().to_vec()),
+            Arg::Null, // global scratch
+            Arg::Null, // profile scratch
+        ],
+        check: Box::new(move |results| equal("o", &results.u32s(2), &want)),
+    }
+}
+
+fn triton_softmax(target: &'static str) -> Case {
+    const ROWS: usize = 7;
+    const COLUMNS: usize = 500; // BLOCK = 512: the tail is masked
+    let x = floats(ROWS * COLUMNS, 5);
+    let want: Vec<f64> = x
+        .chunks(COLUMNS)
+        .flat_map(|row| {
+            let top = row.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+            let e: Vec<f64> = row.iter().map(|&v| f64::from(v - top).exp()).collect();
+            let sum: f64 = e.iter().sum();
+            e.into_iter().map(move |v| v / sum)
+        })
+        .collect();
+    let group = 4 * lanes(target);
+    Case {
+        name: "triton_softmax".into(),
+        object: fixture!(target, "triton_softmax", ".co"),
+        kernel: "softmax_kernel",
+        grid: [7 * group, 1, 1],
+        group: [group, 1, 1],
+        dynamic_lds_bytes: 16, // "shared" in the object's JSON
+        args: vec![
+            Arg::Buffer(bytes_f32(x)),
+            Arg::Buffer(bytes_f32(vec![0.0; ROWS * COLUMNS])),
+            Arg::Value(500_u32.to_le_bytes().to_vec()),
+            Arg::Null,
+            Arg::Null,
+        ],
+        check: Box::new(move |results| close(&results.f32s(1), &want)),
+    }
+}
+
+/// Exponentials are about 1 ulp on hardware, scaled by a division: 8 ulp of f32 is generous to
+/// rounding and still catches a wrong lane, mask or maximum.
+fn close(got: &[f32], want: &[f64]) -> Result<(), Wrong> {
+    require(got.len() == want.len(), "length of o", got.len(), want.len().to_string())?;
+    for (at, (&got, &want)) in got.iter().zip(want).enumerate() {
+        let tolerance = want.abs() * 8.0 * f64::from(f32::EPSILON) + 1e-30;
+        require(
+            (f64::from(got) - want).abs() <= tolerance,
+            format!("o[{at}]"),
+            got,
+            format!("{want} within {tolerance:e}"),
+        )?;
+    }
+    Ok(())
+}
+
+fn iree_mul(target: &'static str) -> Case {
+    let a = floats(1_024, 6);
+    let b = floats(1_024, 7);
+    let want: Vec<u32> = a.iter().zip(&b).map(|(a, b)| (a * b).to_bits()).collect();
+    Case {
+        name: "iree_mul".into(),
+        object: fixture!(target, "iree_mul", ".co"),
+        kernel: "mul_dispatch_0_elementwise_1024_f32",
+        grid: [256, 1, 1], // four elements a work-item
+        group: [lanes(target), 1, 1],
+        dynamic_lds_bytes: 0,
+        args: vec![
+            Arg::Buffer(bytes_f32(a)),
+            Arg::Buffer(bytes_f32(b)),
+            Arg::Buffer(bytes_f32([0.0; 1_024])),
+        ],
+        check: Box::new(move |results| equal("product", &bits(&results.f32s(2)), &want)),
+    }
+}
+
+/// Kernels that use a certain number of registers, at the edges of the allocation granules.
+fn register_edges(target: &'static str) -> Vec<Case> {
+    const KERNELS: [&str; 10] = [
+        "v3_s15",
+        "v4_s16",
+        "v7_s31",
+        "v8_s32",
+        "v31_s47",
+        "v32_s48",
+        "v63_s63",
+        "v64_s64",
+        "v127_s95",
+        "v255_s101",
+    ];
+    let mut objects = vec![("bigvgpr", fixture!(target, "bigvgpr", ".v5.co"))];
+    if target == "gfx1100" {
+        objects.push(("bigvgpr wave64", fixture!("bigvgpr.gfx1100.wave64.v5.co")));
+    }
+    objects
+        .into_iter()
+        .flat_map(|(name, object)| {
+            KERNELS.map(|kernel| Case {
+                name: format!("{name} {kernel}"),
+                object,
+                kernel,
+                grid: [64, 1, 1],
+                group: [64, 1, 1],
+                dynamic_lds_bytes: 0,
+                args: vec![Arg::Buffer(bytes_u32([0; 64]))],
+                check: Box::new(|results| equal("o", &results.u32s(0), &[1; 64])),
+            })
+        })
+        .collect()
+}
