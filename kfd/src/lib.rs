@@ -8,6 +8,7 @@ pub mod abi;
 mod ids;
 mod ioctl;
 pub mod sys;
+pub mod trap;
 
 pub use ids::{EventId, GpuId, KfdVersion, MemHandle, NodeId, QueueId};
 pub use ioctl::IoctlError;
