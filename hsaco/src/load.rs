@@ -45,13 +45,23 @@ pub struct Segment {
 }
 
 /// An object relocated for one base address.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Image {
     base: u64,
     vaddr_base: u64,
     load_bytes: u64,
     bytes: Vec<u8>,
     segments: Vec<Segment>,
+}
+
+impl core::fmt::Debug for Image {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Image")
+            .field("base", &format_args!("{:#x}", self.base))
+            .field("load_bytes", &self.load_bytes)
+            .field("segments", &self.segments)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Image {
@@ -272,6 +282,3 @@ pub(crate) fn relocation_type(relocation: &Rela) -> u32 {
 fn has_address(symbol: &RawSymbol) -> bool {
     matches!(symbol.st_type(), elf::STT_NOTYPE | elf::STT_OBJECT | elf::STT_FUNC)
 }
-
-#[cfg(test)]
-mod tests;
