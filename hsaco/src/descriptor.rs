@@ -125,10 +125,13 @@ fn max_lds_bytes(processor: Processor) -> u32 {
     if processor.name() == "gfx950" { 160 << 10 } else { 64 << 10 }
 }
 
-/// Scratch bytes a work-item can have. COMPUTE_TMPRING_SIZE.WAVESIZE holds less than 8 MiB a wave;
-/// docs/ABI.md §Kernel descriptor.
+/// Scratch bytes a wave can have: COMPUTE_TMPRING_SIZE.WAVESIZE has 13 bits of 1 KiB on gfx9 (gfx11
+/// has 15 of 256 bytes, which is a little more); docs/ABI.md §Kernel descriptor.
+const MAX_WAVE_SCRATCH_BYTES: u32 = 8191 << 10;
+
+/// Scratch bytes a work-item can have.
 fn max_private_bytes(wave_size: u32) -> u32 {
-    (8 << 20) / wave_size
+    MAX_WAVE_SCRATCH_BYTES / wave_size
 }
 
 /// SGPRs that a launch can fill.
