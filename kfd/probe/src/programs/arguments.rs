@@ -126,7 +126,10 @@ fn dims(
     dimensions: u64,
 ) -> Case {
     Case {
-        name: format!("{name} {dimensions}-D {}x{}x{}", grid[0], grid[1], grid[2]),
+        name: {
+            let [x, y, z] = grid;
+            format!("{name} {dimensions}-D {x}x{y}x{z}")
+        },
         object,
         kernel: "dims",
         grid,
@@ -150,12 +153,13 @@ fn check_dims(
         return require(false, "out", out.len(), "22 words");
     };
     require(*work_dim == dimensions, "work_dim", work_dim, dimensions.to_string())?;
-    for (d, words) in per_dimension.chunks(7).enumerate() {
+    let sizes = grid.into_iter().zip(group);
+    for (d, (words, (grid, group))) in per_dimension.chunks(7).zip(sizes).enumerate() {
         let &[local_size, global_size, groups, offset, group_id, local_id, global_id] = words
         else {
             return require(false, "out", out.len(), "22 words");
         };
-        let (grid, group) = (u64::from(grid[d]), u64::from(group[d]));
+        let (grid, group) = (u64::from(grid), u64::from(group));
         let rest = grid % group;
         let at = |what: &str| format!("{what}({d})");
         let full_or_rest = local_size == group || (rest != 0 && local_size == rest);

@@ -43,9 +43,7 @@ fn vadd(variant: &str, object: &'static [u8]) -> Case {
     const COUNT: u32 = 10_007;
     let a = floats(10_240, 1);
     let b = floats(10_240, 2);
-    let want: Vec<u32> = (0..10_240)
-        .map(|i| if i < 10_007 { (a[i] + b[i]).to_bits() } else { (-1.0_f32).to_bits() })
-        .collect();
+    let want = sums(&a, &b, 10_007, -1.0);
     Case {
         name: format!("vadd {variant}"),
         object,
@@ -63,6 +61,15 @@ fn vadd(variant: &str, object: &'static [u8]) -> Case {
     }
 }
 
+/// Bits of `a + b` for the first `count` elements, and of `untouched` after them.
+fn sums(a: &[f32], b: &[f32], count: usize, untouched: f32) -> Vec<u32> {
+    a.iter()
+        .zip(b)
+        .enumerate()
+        .map(|(i, (a, b))| if i < count { a + b } else { untouched }.to_bits())
+        .collect()
+}
+
 fn lanes(target: &str) -> u32 {
     if target == "gfx90a" { 64 } else { 32 }
 }
@@ -71,8 +78,7 @@ fn triton_add(target: &'static str) -> Case {
     const COUNT: u32 = 1_000;
     let x = floats(1_024, 3);
     let y = floats(1_024, 4);
-    let want: Vec<u32> =
-        (0..1_024).map(|i| if i < 1_000 { (x[i] + y[i]).to_bits() } else { 0 }).collect();
+    let want = sums(&x, &y, 1_000, 0.0);
     let group = 4 * lanes(target); // compiled with num_warps = 4
     Case {
         name: "triton_add".into(),
