@@ -35,6 +35,11 @@ def _disassemble(target, words_list, attrs):
     run = subprocess.run([MC, "--disassemble", "-triple=amdgcn", "-mcpu=" + target, "--show-encoding"]
                          + (["-mattr=" + attrs] if attrs else []),
                          input="\n".join(lines) + "\n", capture_output=True, text=True)
+    if run.returncode < 0:  # a few encodings crash LLVM 19: find them, call them undecodable
+        if len(words_list) == 1:
+            return [None]
+        half = len(words_list) // 2
+        return _disassemble(target, words_list[:half], attrs) + _disassemble(target, words_list[half:], attrs)
     result = [None] * len(words_list)
     current, first = -1, True
     for line in run.stdout.splitlines():

@@ -197,7 +197,8 @@ pub struct Mods {
     pub abs: u8,
     /// Half select: bit i for source i, bit 3 for the destination. VOP3P: op_sel (low result).
     pub opsel: u8,
-    /// VOP3P: op_sel_hi (high result).
+    /// VOP3P: op_sel_hi (high result). An instruction without [`flag::MODS`] has all ones here if it
+    /// is packed, and zero if it is a mix operation (v_fma_mix*, v_mad_mix*).
     pub opsel_hi: u8,
     /// 0 none, 1 times 2, 2 times 4, 3 half.
     pub omod: u8,
@@ -207,7 +208,7 @@ pub struct Mods {
     pub dpp: Option<Dpp>,
     /// Sub-dword addressing (gfx9).
     pub sdwa: Option<Sdwa>,
-    /// MFMA: cbsz, abid, blgp. MTBUF: format.
+    /// MFMA: cbsz, abid, blgp. MTBUF: format (gfx9: dfmt | nfmt << 4), tfe. MUBUF: 0, tfe.
     pub matrix: [u8; 3],
 }
 

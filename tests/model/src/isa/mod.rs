@@ -1,8 +1,12 @@
 //! The instruction set: opcode tables per target, the decoder into [`ir::Inst`], the printer.
 
+mod decode;
 #[rustfmt::skip] // generated
 mod generated;
 pub mod ir;
 mod op;
+mod sig;
 
+pub use decode::{DecodeError, Decoded, Pools, decode};
 pub use generated::op::Op;
+pub use sig::Format;
