@@ -4,9 +4,26 @@
 //! the kernel or the hardware rejects, it rejects the same way.
 #![deny(unsafe_code)]
 
+mod builder;
+mod diagnostics;
+mod event;
 pub mod exec;
+mod fault;
+mod gpu;
 pub mod isa;
+mod kernel;
 pub mod memory;
+mod preset;
+mod profile;
+mod queue;
+pub mod sysfs;
 mod target;
 
+pub use builder::Builder;
+pub use diagnostics::Diagnostic;
+pub use fault::{Call, FaultPlan};
+use gpu::GpuInfo;
+pub use kernel::Model;
+pub use preset::Preset;
+pub use profile::Profile;
 pub use target::Target;

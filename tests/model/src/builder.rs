@@ -1,0 +1,120 @@
+//! Configures a [`Model`].
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use kfd::sys::Metadata;
+
+use crate::fault::FaultPlan;
+use crate::kernel::Model;
+use crate::preset::{self, Preset};
+use crate::profile::Profile;
+use crate::sysfs::{LoadError, Topology};
+
+/// What a model is made of.
+#[derive(Debug, Default)]
+pub(crate) struct Config {
+    pub(crate) profile: Profile,
+    pub(crate) stepped: bool,
+    pub(crate) workers: Option<usize>,
+    pub(crate) faults: Arc<FaultPlan>,
+    /// GPUs that the device cgroup hides, by index.
+    pub(crate) hidden: Vec<usize>,
+    /// Topology nodes, CPUs included.
+    pub(crate) topology_nodes: u32,
+    /// Bytes of system memory that GPUs may use.
+    pub(crate) system_bytes: u64,
+    /// Device nodes that are not as usual, or (`None`) not there.
+    pub(crate) nodes: BTreeMap<String, Option<Metadata>>,
+}
+
+/// Builds a [`Model`]. Without a call of [`gpu`](Self::gpu) it has one gfx1100.
+#[derive(Debug, Default)]
+#[must_use]
+pub struct Builder {
+    config: Config,
+    presets: Vec<Preset>,
+    svm: bool,
+}
+
+impl Builder {
+    /// Adds a GPU.
+    pub fn gpu(mut self, preset: Preset) -> Self {
+        self.presets.push(preset);
+        self
+    }
+
+    /// Selects the kernel to imitate.
+    pub fn profile(mut self, profile: Profile) -> Self {
+        self.config.profile = profile;
+        self
+    }
+
+    /// Runs without threads: queues advance inside each call of the kernel, `relax` included.
+    pub fn stepped(mut self, stepped: bool) -> Self {
+        self.config.stepped = stepped;
+        self
+    }
+
+    /// Threads that execute waves; by default one less than the machine has, at least one.
+    pub fn workers(mut self, workers: usize) -> Self {
+        self.config.workers = Some(workers);
+        self
+    }
+
+    /// Orders faults. The plan may be changed later through a clone of the `Arc`.
+    pub fn fault_plan(mut self, faults: impl Into<Arc<FaultPlan>>) -> Self {
+        self.config.faults = faults.into();
+        self
+    }
+
+    /// Hides the GPU with this index, as a device cgroup does.
+    pub fn hide_gpu(mut self, index: usize) -> Self {
+        self.config.hidden.push(index);
+        self
+    }
+
+    /// Changes owner and mode of a device node, or removes it. `/dev/kfd` and `/dev/dri/renderD*`
+    /// are otherwise open to everyone.
+    pub fn device_node(mut self, path: &str, metadata: Option<Metadata>) -> Self {
+        self.config.nodes.insert(path.to_owned(), metadata);
+        self
+    }
+
+    /// Shows the SVM capability bit, as kernels with `CONFIG_HSA_AMD_SVM` do. Debian's have it
+    /// not, and the model refuses SVM either way.
+    pub fn show_svm_capability(mut self, show: bool) -> Self {
+        self.svm = show;
+        self
+    }
+
+    /// The model of the presets.
+    pub fn build(mut self) -> Arc<Model> {
+        if self.presets.is_empty() {
+            self.presets.push(Preset::gfx1100());
+        }
+        let topology = preset::topology(&self.presets, self.config.profile, self.svm);
+        Model::new(self.config, &topology)
+    }
+
+    /// The model of a topology.
+    pub fn build_topology(self, topology: &Topology) -> Arc<Model> {
+        Model::new(self.config, topology)
+    }
+
+    /// The model of a directory shaped like `/sys/class/kfd/kfd/topology`, such as a copy of a
+    /// real machine's.
+    ///
+    /// # Errors
+    /// [`LoadError`] names the file that is missing or malformed.
+    pub fn build_directory(self, directory: &Path) -> Result<Arc<Model>, LoadError> {
+        Ok(self.build_topology(&Topology::load(directory)?))
+    }
+
+    /// The topology that [`build`](Self::build) uses, for changes before
+    /// [`build_topology`](Self::build_topology).
+    pub fn topology(&self) -> Topology {
+        preset::topology(&self.presets, self.config.profile, self.svm)
+    }
+}

@@ -1,0 +1,190 @@
+//! Memory that the model hands out: one memfd, cut into regions.
+//!
+//! The driver maps a region at an address of its choice; the model has a mapping of its own.
+//! Pages go back when neither uses them any more.
+#![allow(unsafe_code)] // shared words are accessed through raw pointers into the model's own mapping
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use memmap2::{MmapOptions, MmapRaw};
+use rustix::fs::{FallocateFlags, MemfdFlags, fallocate, ftruncate, memfd_create};
+
+use crate::gpu::PAGE;
+
+/// Free space, by offset, and the end of what was ever used.
+#[derive(Debug, Default)]
+struct Space {
+    free: BTreeMap<u64, u64>,
+    end: u64,
+}
+
+/// The memfd.
+#[derive(Debug)]
+pub(crate) struct Arena {
+    file: File,
+    space: Mutex<Space>,
+}
+
+impl Arena {
+    /// An empty arena.
+    ///
+    /// # Errors
+    /// The errno of `memfd_create`.
+    pub(crate) fn new() -> io::Result<Arc<Self>> {
+        let file = File::from(memfd_create("kfd-model", MemfdFlags::CLOEXEC)?);
+        Ok(Arc::new(Self { file, space: Mutex::default() }))
+    }
+
+    /// A zeroed region of `bytes` bytes, rounded up to pages.
+    ///
+    /// # Errors
+    /// The errno of `ftruncate` or `mmap`; `EINVAL` for zero bytes.
+    pub(crate) fn region(self: &Arc<Self>, bytes: u64) -> io::Result<Arc<Region>> {
+        let bytes = bytes.checked_next_multiple_of(PAGE).filter(|bytes| *bytes > 0);
+        let bytes = bytes.ok_or(io::ErrorKind::InvalidInput)?;
+        let len = usize::try_from(bytes).map_err(|_| io::ErrorKind::OutOfMemory)?;
+        let extent = Extent { offset: self.take(bytes)?, bytes, arena: Arc::clone(self) };
+        let map = MmapOptions::new().offset(extent.offset).len(len).map_raw(&self.file)?;
+        Ok(Arc::new(Region { map, extent }))
+    }
+
+    /// Cuts `bytes` from the first hole that is large enough, or from the end.
+    fn take(&self, bytes: u64) -> io::Result<u64> {
+        let mut space = self.space.lock().unwrap_or_else(PoisonError::into_inner);
+        let hole = space.free.iter().find(|(_, len)| **len >= bytes).map(|(at, len)| (*at, *len));
+        if let Some((at, len)) = hole {
+            space.free.remove(&at);
+            if len > bytes {
+                space.free.insert(at + bytes, len - bytes);
+            }
+            return Ok(at);
+        }
+        let at = space.end;
+        let end = at.checked_add(bytes).ok_or(io::ErrorKind::OutOfMemory)?;
+        ftruncate(&self.file, end)?;
+        space.end = end;
+        Ok(at)
+    }
+
+    /// Gives pages back: their content is gone, the space is free.
+    fn give(&self, offset: u64, bytes: u64) {
+        let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+        if fallocate(&self.file, flags, offset, bytes).is_err() {
+            return; // Old content would be seen by the next owner: rather lose the space.
+        }
+        let mut space = self.space.lock().unwrap_or_else(PoisonError::into_inner);
+        let (mut at, mut len) = (offset, bytes);
+        if let Some((&before, &size)) = space.free.range(..at).next_back()
+            && before + size == at
+        {
+            space.free.remove(&before);
+            (at, len) = (before, len + size);
+        }
+        if let Some(size) = space.free.remove(&(at + len)) {
+            len += size;
+        }
+        space.free.insert(at, len);
+    }
+}
+
+/// A part of the arena, given back on drop.
+#[derive(Debug)]
+struct Extent {
+    arena: Arc<Arena>,
+    offset: u64,
+    bytes: u64,
+}
+
+impl Drop for Extent {
+    fn drop(&mut self) {
+        self.arena.give(self.offset, self.bytes);
+    }
+}
+
+/// Zeroed memory, mapped by the model, mappable by the driver.
+#[derive(Debug)]
+pub(crate) struct Region {
+    // Declared first, so unmapped before the pages are given back.
+    map: MmapRaw,
+    extent: Extent,
+}
+
+impl Region {
+    /// Length in bytes, a multiple of the page size.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.extent.bytes
+    }
+
+    /// The file and the offset in it, for a mapping of the driver's.
+    pub(crate) fn backing(&self) -> (&File, u64) {
+        (&self.extent.arena.file, self.extent.offset)
+    }
+
+    /// Start of the model's mapping, valid for [`bytes`](Self::bytes) while `self` lives.
+    pub(crate) fn base(&self) -> *mut u8 {
+        self.map.as_mut_ptr()
+    }
+
+    /// The 64-bit word at `index`, if it is inside.
+    pub(crate) fn word(&self, index: usize) -> Option<&AtomicU64> {
+        if index.checked_mul(8)?.checked_add(8)? > self.map.len() {
+            return None;
+        }
+        // SAFETY: `index` words of 8 bytes lie inside the mapping, by the check above.
+        let word = unsafe { self.map.as_mut_ptr().cast::<u64>().add(index) };
+        // SAFETY:
+        // - `word` is inside the mapping, which lives as long as `self`, and 8-byte aligned since
+        //   a mapping starts at a page.
+        // - The driver's and the device's accesses to such words are atomic too.
+        Some(unsafe { AtomicU64::from_ptr(word) })
+    }
+
+    /// Fills all words with `value`.
+    pub(crate) fn fill(&self, value: u64) {
+        for index in 0..self.map.len() / 8 {
+            if let Some(word) = self.word(index) {
+                word.store(value, Ordering::Release);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn freed_pages_are_reused_and_read_zero() {
+        let arena = Arena::new().unwrap();
+        let first = arena.region(8192).unwrap();
+        first.fill(7);
+        let keep = arena.region(4096).unwrap();
+        keep.word(0).unwrap().store(9, Ordering::Release);
+        drop(first);
+        let again = arena.region(4096).unwrap();
+        assert_eq!(again.backing().1, 0);
+        assert_eq!(again.word(511).unwrap().load(Ordering::Acquire), 0);
+        assert_eq!(keep.word(0).unwrap().load(Ordering::Acquire), 9);
+    }
+
+    #[test]
+    fn neighbouring_holes_become_one() {
+        let arena = Arena::new().unwrap();
+        let regions: Vec<_> = (0..3).map(|_| arena.region(4096).unwrap()).collect();
+        drop(regions);
+        assert_eq!(arena.region(12288).unwrap().backing().1, 0);
+        assert_eq!(arena.space.lock().unwrap().end, 12288);
+    }
+
+    #[test]
+    fn a_word_past_the_end_does_not_exist() {
+        let region = Arena::new().unwrap().region(1).unwrap();
+        assert!(region.word(511).is_some());
+        assert!(region.word(512).is_none());
+        assert!(region.word(usize::MAX).is_none());
+    }
+}

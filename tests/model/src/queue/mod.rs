@@ -1,0 +1,252 @@
+//! Queues: doorbells, the runner that moves them, and one packet processor per format.
+
+mod aql;
+mod descriptor;
+mod dispatch;
+mod error;
+mod listener;
+mod packet;
+mod pm4;
+mod runner;
+mod signal;
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+pub(crate) use runner::Runner;
+
+use crate::exec::{Apertures, Job, TrapSetup};
+use crate::gpu::GpuInfo;
+use crate::kernel::Region;
+use crate::memory::AddressSpace;
+
+/// Content of a doorbell that was not rung since the model last looked: no ring index is it.
+pub(crate) const DOORBELL_SILENT: u64 = u64::MAX;
+
+/// Bases and limits of LDS and scratch on gfx9 to gfx12 (docs/ABI.md §Apertures).
+pub(crate) const APERTURES: Apertures = Apertures {
+    lds_base: 0x0001_0000_0000_0000,
+    lds_limit: 0x0001_0000_ffff_ffff,
+    scratch_base: 0x0002_0000_0000_0000,
+    scratch_limit: 0x0002_0000_ffff_ffff,
+};
+
+/// What packet processors know of a GPU and a process's part of it.
+#[derive(Debug)]
+pub(crate) struct Device {
+    pub(crate) info: Arc<GpuInfo>,
+    pub(crate) space: Arc<AddressSpace>,
+    trap: Mutex<Option<TrapSetup>>,
+    /// The process's queues on this GPU are evicted for good.
+    evicted: AtomicBool,
+}
+
+impl Device {
+    pub(crate) fn new(info: Arc<GpuInfo>) -> Self {
+        Self {
+            info,
+            space: Arc::new(AddressSpace::new()),
+            trap: Mutex::new(None),
+            evicted: AtomicBool::new(false),
+        }
+    }
+
+    /// Installs a second-level trap handler, or removes it.
+    pub(crate) fn set_trap_handler(&self, trap: Option<TrapSetup>) {
+        *self.trap.lock().unwrap_or_else(PoisonError::into_inner) = trap;
+    }
+
+    fn trap_handler(&self) -> Option<TrapSetup> {
+        *self.trap.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The GPU's clock counter, in ticks of the chip's reference clock.
+    pub(crate) fn clock(&self) -> u64 {
+        let now = rustix::time::clock_gettime(rustix::time::ClockId::MonotonicRaw);
+        let nanoseconds = i128::from(now.tv_sec) * 1_000_000_000 + i128::from(now.tv_nsec);
+        let ticks = nanoseconds * i128::from(self.info.counter_khz) / 1_000_000;
+        u64::try_from(ticks).unwrap_or(0)
+    }
+
+    fn is_evicted(&self) -> bool {
+        self.evicted.load(Ordering::Acquire)
+    }
+}
+
+/// Packet format of a queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Format {
+    /// 64-byte packets of the HSA queueing language.
+    Aql,
+    /// PM4 dwords.
+    Pm4,
+    /// SDMA dwords.
+    Sdma,
+}
+
+/// What CREATE_QUEUE fixes for a queue's life.
+#[derive(Debug)]
+pub(crate) struct Setup {
+    pub(crate) id: u32,
+    pub(crate) device: Arc<Device>,
+    pub(crate) format: Format,
+    pub(crate) doorbells: Arc<Region>,
+    pub(crate) doorbell: u32,
+    pub(crate) read_pointer: u64,
+    pub(crate) write_pointer: u64,
+    /// Address of the save area; user addresses and GPU addresses are the same here.
+    pub(crate) save_area: u64,
+}
+
+/// What UPDATE_QUEUE may change.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Tunables {
+    pub(crate) ring: u64,
+    pub(crate) ring_bytes: u64,
+    pub(crate) percentage: u32,
+}
+
+/// A packet that was started and not yet retired.
+#[derive(Debug)]
+struct Flight {
+    index: u64,
+    done: bool,
+    /// Completion signal, 0 for none.
+    signal: u64,
+    start: u64,
+    /// Timestamps go into the signal.
+    profiled: bool,
+    job: Option<Job>,
+}
+
+/// Why a queue does not go on with its next packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+enum Halt {
+    /// It does.
+    #[default]
+    No,
+    /// It asked for scratch through the inactive signal and waits for 0 there.
+    Scratch { signal: u64 },
+    /// For good: an error, or the end of what the model can do.
+    Dead,
+}
+
+/// What changes while a queue lives.
+#[derive(Debug)]
+struct State {
+    tunables: Tunables,
+    /// Hardware has it: it may fetch.
+    mapped: bool,
+    /// Taken off hardware by the kernel after a bad packet.
+    suspended: bool,
+    destroyed: bool,
+    halt: Halt,
+    /// Packets below this index may be fetched.
+    fetch_limit: u64,
+    /// Index of the next packet.
+    next: u64,
+    flights: VecDeque<Flight>,
+}
+
+/// A user queue.
+#[derive(Debug)]
+pub(crate) struct Queue {
+    setup: Setup,
+    state: Mutex<State>,
+}
+
+/// How far a look at a queue led.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Progress {
+    /// Nothing to do until the doorbell rings.
+    Idle,
+    /// Something must be looked at again: a signal, a header, a running kernel.
+    Waiting,
+    /// Packets moved.
+    Moved,
+}
+
+impl Queue {
+    pub(crate) fn new(setup: Setup, tunables: Tunables) -> Self {
+        let queue = Self {
+            setup,
+            state: Mutex::new(State {
+                tunables,
+                mapped: false,
+                suspended: false,
+                destroyed: false,
+                halt: Halt::No,
+                fetch_limit: 0,
+                next: 0,
+                flights: VecDeque::new(),
+            }),
+        };
+        // Whatever the slot's last owner left there is not a ring of this queue's.
+        if let Some(word) = queue.doorbell_word() {
+            word.store(DOORBELL_SILENT, Ordering::Release);
+        }
+        queue
+    }
+
+    fn doorbell_word(&self) -> Option<&std::sync::atomic::AtomicU64> {
+        self.setup.doorbells.word(usize::try_from(self.setup.doorbell).ok()?)
+    }
+
+    /// Takes the doorbell's value, if it was rung.
+    fn take_doorbell(&self) -> Option<u64> {
+        let word = self.doorbell_word()?;
+        if word.load(Ordering::Relaxed) == DOORBELL_SILENT {
+            return None;
+        }
+        let value = word.swap(DOORBELL_SILENT, Ordering::AcqRel);
+        (value != DOORBELL_SILENT).then_some(value)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn gpu_id(&self) -> u32 {
+        self.setup.device.info.id
+    }
+
+    pub(crate) fn device(&self) -> &Arc<Device> {
+        &self.setup.device
+    }
+
+    pub(crate) fn ring_bytes(&self) -> u64 {
+        self.lock().tunables.ring_bytes
+    }
+
+    /// `QUEUE_IS_ACTIVE`, without the process-wide eviction.
+    pub(crate) fn is_active(&self) -> bool {
+        let state = self.lock();
+        state.wants_hardware()
+    }
+
+    /// Replaces what UPDATE_QUEUE replaces.
+    pub(crate) fn update(&self, tunables: Tunables) {
+        let mut state = self.lock();
+        state.tunables = tunables;
+        if !state.wants_hardware() {
+            state.mapped = false;
+        }
+    }
+}
+
+impl State {
+    fn wants_hardware(&self) -> bool {
+        let t = &self.tunables;
+        t.ring != 0 && t.ring_bytes != 0 && t.percentage > 0 && !self.suspended && !self.destroyed
+    }
+
+    fn packets(&self) -> u64 {
+        self.tunables.ring_bytes / 64
+    }
+
+    /// Address of the slot of packet `index`.
+    fn slot(&self, index: u64) -> u64 {
+        self.tunables.ring + (index & self.packets().saturating_sub(1)) * 64
+    }
+}

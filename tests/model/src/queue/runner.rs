@@ -1,0 +1,289 @@
+//! Moves all queues of a process: on a thread that watches doorbells, or step by step.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::thread::{JoinHandle, Thread};
+use std::time::{Duration, Instant};
+
+use super::{Device, Progress, Queue};
+use crate::diagnostics::Diagnostics;
+use crate::event::Events;
+use crate::exec::Engine;
+use crate::fault::FaultPlan;
+
+/// Wave instructions that one step of a stepped model runs.
+const STEP_BUDGET: u64 = 4096;
+
+/// How the watching thread slows down. Each look at silent doorbells costs a few microseconds.
+const SPIN: Duration = Duration::from_micros(50);
+const NEAR: Duration = Duration::from_millis(2);
+const NEAR_SLEEP: Duration = Duration::from_micros(50);
+const WAITING_SLEEP: Duration = Duration::from_micros(500);
+const LONGEST_SLEEP: Duration = Duration::from_millis(5);
+
+/// An interrupt on its way.
+#[derive(Debug)]
+struct Late {
+    at: Instant,
+    id: u32,
+    bits: u32,
+}
+
+/// Moves queues.
+#[derive(Debug)]
+pub(crate) struct Runner {
+    stepped: bool,
+    suspends_bad_queues: bool,
+    workers: usize,
+    engine: OnceLock<Engine>,
+    queues: Mutex<Vec<Arc<Queue>>>,
+    events: Arc<Events>,
+    diagnostics: Arc<Diagnostics>,
+    faults: Arc<FaultPlan>,
+    runtime_enabled: AtomicBool,
+    late: Mutex<Vec<Late>>,
+    stop: AtomicBool,
+    /// The watching thread, to be woken and joined.
+    thread: Mutex<Option<JoinHandle<()>>>,
+    waker: OnceLock<Thread>,
+    own: Weak<Self>,
+}
+
+impl Runner {
+    /// A runner without queues. Threads start with the first queue.
+    pub(crate) fn new(
+        stepped: bool,
+        suspends_bad_queues: bool,
+        workers: Option<usize>,
+        events: Arc<Events>,
+        diagnostics: Arc<Diagnostics>,
+        faults: Arc<FaultPlan>,
+    ) -> Arc<Self> {
+        let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get());
+        let workers = if stepped { 0 } else { workers.unwrap_or(cores - 1).max(1) };
+        Arc::new_cyclic(|own| Self {
+            stepped,
+            suspends_bad_queues,
+            workers,
+            engine: OnceLock::new(),
+            queues: Mutex::default(),
+            events,
+            diagnostics,
+            faults,
+            runtime_enabled: AtomicBool::new(false),
+            late: Mutex::default(),
+            stop: AtomicBool::new(false),
+            thread: Mutex::default(),
+            waker: OnceLock::new(),
+            own: own.clone(),
+        })
+    }
+
+    pub(super) fn engine(&self) -> &Engine {
+        self.engine.get_or_init(|| Engine::new(self.workers))
+    }
+
+    pub(super) fn events(&self) -> &Events {
+        &self.events
+    }
+
+    pub(super) fn diagnostics(&self) -> &Diagnostics {
+        &self.diagnostics
+    }
+
+    pub(super) fn faults(&self) -> &FaultPlan {
+        &self.faults
+    }
+
+    pub(super) fn own(&self) -> Weak<Self> {
+        Weak::clone(&self.own)
+    }
+
+    pub(super) fn suspends_bad_queues(&self) -> bool {
+        self.suspends_bad_queues
+    }
+
+    /// Tells the model's user.
+    pub(super) fn say(&self, queue: &Queue, text: String) {
+        self.diagnostics.add(queue.gpu_id(), Some(queue.setup.id), text);
+    }
+
+    /// Whether the process called RUNTIME_ENABLE.
+    pub(crate) fn runtime_enabled(&self) -> bool {
+        self.runtime_enabled.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn set_runtime_enabled(&self, enabled: bool) {
+        self.runtime_enabled.store(enabled, Ordering::Release);
+    }
+
+    fn snapshot(&self) -> Vec<Arc<Queue>> {
+        self.queues.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// A queue that satisfies `wanted`.
+    pub(super) fn find(&self, wanted: impl Fn(&Queue) -> bool) -> Option<Arc<Queue>> {
+        self.snapshot().into_iter().find(|queue| wanted(queue))
+    }
+
+    /// Takes on a queue.
+    pub(crate) fn add(&self, queue: Arc<Queue>) {
+        self.queues.lock().unwrap_or_else(PoisonError::into_inner).push(queue);
+        if !self.stepped {
+            self.start();
+        }
+        self.kick();
+    }
+
+    /// Preempts a queue and forgets it: on return none of its waves runs.
+    pub(crate) fn remove(&self, queue: &Arc<Queue>) {
+        let jobs = queue.destroy();
+        for job in &jobs {
+            job.cancel();
+        }
+        while !jobs.iter().all(super::Job::is_finished) {
+            if self.stepped {
+                self.engine().step(STEP_BUDGET);
+            } else {
+                std::thread::yield_now();
+            }
+        }
+        let mut queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
+        queues.retain(|other| !Arc::ptr_eq(other, queue));
+    }
+
+    /// Takes all queues of the process off this GPU, for good. False if they were already.
+    pub(crate) fn evict(&self, device: &Device) -> bool {
+        let first = !device.evicted.swap(true, Ordering::AcqRel);
+        // Their waves are stopped by the next look at the queues: this may be one of them.
+        self.kick();
+        first
+    }
+
+    /// Raises an interrupt that carries `bits` bits of an event id.
+    pub(super) fn interrupt(&self, id: u32, bits: u32) {
+        if self.faults.loses_interrupt() {
+            return;
+        }
+        let delay = self.faults.interrupt_delay();
+        if delay.is_zero() {
+            self.events.interrupt(id, bits);
+            return;
+        }
+        let late = Late { at: Instant::now() + delay, id, bits };
+        self.late.lock().unwrap_or_else(PoisonError::into_inner).push(late);
+        self.kick();
+    }
+
+    /// Delivers delayed interrupts. True while some are left.
+    fn deliver(&self) -> bool {
+        let mut late = self.late.lock().unwrap_or_else(PoisonError::into_inner);
+        if late.is_empty() {
+            return false;
+        }
+        let now = Instant::now();
+        let due: Vec<Late> = late.extract_if(.., |late| late.at <= now).collect();
+        let more = !late.is_empty();
+        drop(late);
+        for late in due {
+            self.events.interrupt(late.id, late.bits);
+        }
+        more
+    }
+
+    /// Looks at every queue once.
+    fn look(&self) -> Progress {
+        let mut progress = Progress::Idle;
+        for queue in self.snapshot() {
+            progress = progress.max(queue.advance(self));
+        }
+        if self.deliver() { progress.max(Progress::Waiting) } else { progress }
+    }
+
+    /// Stepped mode: looks at every queue and runs some instructions. True while there is more.
+    /// With threads: wakes them, false.
+    pub(crate) fn step(&self) -> bool {
+        if !self.stepped {
+            self.kick();
+            return false;
+        }
+        let progress = self.look();
+        let running = self.engine.get().is_some_and(|engine| engine.step(STEP_BUDGET));
+        running || progress == Progress::Moved
+    }
+
+    /// Makes the watching thread look now.
+    pub(crate) fn kick(&self) {
+        if let Some(thread) = self.waker.get() {
+            thread.unpark();
+        }
+    }
+
+    fn start(&self) {
+        let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
+        if thread.is_some() {
+            return;
+        }
+        let own = self.own();
+        let spawned = std::thread::Builder::new().name("kfd-model cp".into()).spawn(move || {
+            watch(&own);
+        });
+        if let Ok(handle) = spawned {
+            let _ = self.waker.set(handle.thread().clone());
+            *thread = Some(handle);
+        }
+    }
+
+    /// Ends the threads. No queue may be left.
+    pub(crate) fn shut_down(&self) {
+        self.stop.store(true, Ordering::Release);
+        self.kick();
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        // The last reference may be dropped by the thread itself.
+        if let Some(thread) = thread.filter(|t| t.thread().id() != std::thread::current().id()) {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// The watching thread: looks often near activity, seldom otherwise.
+fn watch(runner: &Weak<Runner>) {
+    let mut last_moved = Instant::now();
+    let mut sleep = NEAR_SLEEP;
+    loop {
+        let Some(runner) = runner.upgrade() else { return };
+        if runner.stop.load(Ordering::Acquire) {
+            return;
+        }
+        let progress = runner.look();
+        let idle = runner.queues.lock().unwrap_or_else(PoisonError::into_inner).is_empty();
+        drop(runner);
+        if progress == Progress::Moved {
+            last_moved = Instant::now();
+        }
+        let since = last_moved.elapsed();
+        if since < SPIN {
+            std::thread::yield_now();
+            continue;
+        }
+        sleep = match progress {
+            _ if idle => Duration::MAX,
+            _ if since < NEAR => NEAR_SLEEP,
+            Progress::Waiting => (sleep * 2).min(WAITING_SLEEP),
+            _ => (sleep * 2).min(LONGEST_SLEEP),
+        };
+        let before = Instant::now();
+        if sleep == Duration::MAX {
+            std::thread::park()
+        } else {
+            std::thread::park_timeout(sleep)
+        }
+        if before.elapsed() < sleep {
+            // Somebody asked for a look: expect more.
+            last_moved = Instant::now();
+        }
+        if sleep == Duration::MAX {
+            sleep = NEAR_SLEEP;
+        }
+    }
+}
