@@ -151,6 +151,10 @@ pair! {
     DbgTrapArgs: DBG_TRAP;
 }
 
+mod checked;
+
+pub(crate) use checked::{apertures, version};
+
 #[cfg(test)]
 #[path = "ioctl_tests.rs"]
 mod tests;

@@ -9,6 +9,9 @@ use std::os::fd::OwnedFd;
 use std::ptr::NonNull;
 use std::time::Duration;
 
+mod linux;
+
+pub use linux::Linux;
 pub use rustix::io::Errno;
 
 /// A file opened through a [`Kernel`]. Its meaning belongs to the kernel that handed it out.

@@ -1,0 +1,3 @@
+//! Queues.
+
+mod cwsr;
