@@ -89,18 +89,18 @@ impl ExceptionCode {
     }
 }
 
-/// Exceptions of a queue.
+/// Exceptions of a queue: codes 1 to 6, those of a packet, 30 and 31.
 #[doc(alias = "KFD_EC_MASK_QUEUE")]
-pub const EXCEPTION_MASK_QUEUE: u64 = 0xe0ff_803f;
-/// Exceptions of a device.
+pub const EXCEPTION_MASK_QUEUE: u64 = 0x3f | EXCEPTION_MASK_PACKET | 0x3 << 29;
+/// Exceptions of a device: codes 32 to 36.
 #[doc(alias = "KFD_EC_MASK_DEVICE")]
-pub const EXCEPTION_MASK_DEVICE: u64 = 0x1f_0000_0000;
-/// Exceptions of a process.
+pub const EXCEPTION_MASK_DEVICE: u64 = 0x1f << 31;
+/// Exceptions of a process: codes 48 and 49.
 #[doc(alias = "KFD_EC_MASK_PROCESS")]
-pub const EXCEPTION_MASK_PROCESS: u64 = 0x1_8000_0000_0000;
-/// Exceptions of a queue that a packet caused.
+pub const EXCEPTION_MASK_PROCESS: u64 = 0x3 << 47;
+/// Exceptions of a queue that a packet caused: codes 16 to 23.
 #[doc(alias = "KFD_EC_MASK_PACKET")]
-pub const EXCEPTION_MASK_PACKET: u64 = 0x7f_8000;
+pub const EXCEPTION_MASK_PACKET: u64 = 0xff << 15;
 
 open_flags! {
     /// `mode_mask` of RUNTIME_ENABLE.

@@ -37,7 +37,7 @@ pub fn handler(gfx_target_version: u32) -> Option<&'static [u32]> {
 /// Not on GC 11.0.0 to 11.0.3 (gfx1100 to gfx1103), whose waves then run privileged with traps off.
 /// There an abort still reaches the host, because the compiler makes the code for these chips send the
 /// message by itself; an illegal instruction or a memory violation does not: the wave just stops. Linux
-/// 6.1 leaves the choice to the firmware.
+/// 6.1 does the same, unless the scheduler firmware (MES) is older than version 4.
 ///
 /// # Source
 /// drivers/gpu/drm/amd/amdkfd/kfd_debug.h, `kfd_dbg_has_cwsr_workaround`, and
