@@ -115,7 +115,7 @@ impl<'m> Ring<'m> {
             Self { slots, indices, marks, reserved: line(), published: line(), read: line() };
         for index in 0..ring.size() {
             let free = u32::from(Header::INVALID.0);
-            ring.slots.header(index).store(free, Ordering::Release);
+            ring.slots.slot(index).header().store(free, Ordering::Release);
         }
         ring
     }
@@ -218,7 +218,7 @@ impl<'m> Ring<'m> {
         if !self.pending().contains(&index) {
             return None;
         }
-        let packet = self.slots.read(index);
+        let packet = self.slots.slot(index).read();
         fence(Ordering::Acquire);
         // Still pending after it was read: no producer had the slot in the meantime.
         self.pending().contains(&index).then_some(packet)
@@ -285,10 +285,11 @@ impl<'m> Ring<'m> {
     /// Makes a reserved slot hold `packet`.
     #[inline]
     fn write(&self, index: u64, packet: &Packet) {
-        let header = self.slots.header(index);
+        let slot = self.slots.slot(index);
+        let header = slot.header();
         header.store(u32::from(Header::INVALID.0), Ordering::Relaxed);
         fence(Ordering::Release);
-        self.slots.write_body(index, packet);
+        slot.write_body(packet);
         let [first, ..] = packet.0;
         header.store(first, Ordering::Release);
     }

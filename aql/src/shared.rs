@@ -112,6 +112,7 @@ impl<'m> SharedWords<'m> {
     ///
     /// # Errors
     /// [`Error::OutOfBounds`], [`Error::Misaligned`].
+    #[inline]
     pub fn write(&self, offset: usize, source: &[u8]) -> Result<(), Error> {
         let base = self.locate(offset, source.len(), 8)?;
         let (words, tail) = source.as_chunks::<8>();
@@ -211,62 +212,74 @@ impl<'m> Slots<'m> {
         self.mask + 1
     }
 
+    /// The slot of `index`.
     #[inline]
     #[allow(clippy::cast_possible_truncation)] // masked
-    fn slot(&self, index: u64) -> NonNull<u32> {
+    pub(crate) fn slot(&self, index: u64) -> Slot<'m> {
         let slot = index as usize & self.mask;
         // SAFETY: `slot <= mask`, and `new` found `mask + 1` slots of 16 dwords in the region.
-        unsafe { self.base.add(slot * SLOT_DWORDS) }
+        let base = unsafe { self.base.add(slot * SLOT_DWORDS) };
+        Slot { base, lives: PhantomData }
     }
+}
 
-    /// The first dword of a slot.
+/// One packet's 64 bytes: inside the region, 64-byte aligned (checked by [`Slots::new`]).
+#[cfg(not(loom))]
+pub(crate) struct Slot<'m> {
+    base: NonNull<u32>,
+    lives: PhantomData<&'m [AtomicU64]>,
+}
+
+#[cfg(not(loom))]
+impl<'m> Slot<'m> {
+    /// The first dword.
     #[inline]
-    pub(crate) fn header(&self, index: u64) -> &'m AtomicU32 {
+    pub(crate) fn header(&self) -> &'m AtomicU32 {
         // SAFETY:
-        // - `slot` is inside the region, which lives for `'m`; `new` checked its alignment.
+        // - The slot lives for `'m` and is aligned (`Slots::slot`).
         // - The first dword of a slot is only ever accessed as 32 bits.
-        unsafe { AtomicU32::from_ptr(self.slot(index).as_ptr()) }
+        unsafe { AtomicU32::from_ptr(self.base.as_ptr()) }
     }
 
-    /// The second dword of a slot, between the header and the 64-bit words.
+    /// The second dword, between the header and the 64-bit words.
     #[inline]
-    fn second(&self, index: u64) -> &'m AtomicU32 {
+    fn second(&self) -> &'m AtomicU32 {
         // SAFETY: a slot has 16 dwords.
-        let word = unsafe { self.slot(index).add(1) };
+        let word = unsafe { self.base.add(1) };
         // SAFETY: as for `header`.
         unsafe { AtomicU32::from_ptr(word.as_ptr()) }
     }
 
-    /// Dwords 2 to 15 of a slot as 64-bit words.
+    /// Dwords 2 to 15 as 64-bit words.
     #[inline]
-    fn rest(&self, index: u64) -> &'m [AtomicU64; 7] {
+    fn rest(&self) -> &'m [AtomicU64; 7] {
         // SAFETY: a slot has 16 dwords.
-        let words = unsafe { self.slot(index).add(2) }.cast::<[AtomicU64; 7]>();
+        let words = unsafe { self.base.add(2) }.cast::<[AtomicU64; 7]>();
         // SAFETY:
-        // - 56 bytes at offset 8 of a 64-byte aligned slot inside the region, alive for `'m`.
+        // - 56 bytes at offset 8 of an aligned slot, alive for `'m` (`Slots::slot`).
         // - `AtomicU64` has the layout of `u64` and may be written through a shared reference.
         unsafe { words.as_ref() }
     }
 
     /// Writes all of a packet but its first dword.
     #[inline]
-    pub(crate) fn write_body(&self, index: u64, packet: &crate::Packet) {
+    pub(crate) fn write_body(&self, packet: &crate::Packet) {
         let [_, second, rest @ ..] = &packet.0;
-        self.second(index).store(*second, Ordering::Relaxed);
+        self.second().store(*second, Ordering::Relaxed);
         let (pairs, _) = rest.as_chunks::<2>();
-        for (word, [lo, hi]) in self.rest(index).iter().zip(pairs) {
+        for (word, [lo, hi]) in self.rest().iter().zip(pairs) {
             word.store(u64::from(*hi) << 32 | u64::from(*lo), Ordering::Relaxed);
         }
     }
 
-    /// What a slot holds, each word loaded once.
-    pub(crate) fn read(&self, index: u64) -> crate::Packet {
+    /// What the slot holds, each word loaded once.
+    pub(crate) fn read(&self) -> crate::Packet {
         let mut packet = crate::Packet([0; 16]);
         let [header, second, rest @ ..] = &mut packet.0;
-        *header = self.header(index).load(Ordering::Acquire);
-        *second = self.second(index).load(Ordering::Relaxed);
+        *header = self.header().load(Ordering::Acquire);
+        *second = self.second().load(Ordering::Relaxed);
         let (pairs, _) = rest.as_chunks_mut::<2>();
-        for (word, pair) in self.rest(index).iter().zip(pairs) {
+        for (word, pair) in self.rest().iter().zip(pairs) {
             let word = pm4::GpuAddr::new(word.load(Ordering::Relaxed));
             *pair = [word.lo(), word.hi()];
         }
@@ -275,7 +288,7 @@ impl<'m> Slots<'m> {
 }
 
 #[cfg(loom)]
-pub use for_loom::{Indices, Slots};
+pub use for_loom::{Indices, Slot, Slots};
 
 /// The same two types on loom's atomics. Bodies are cells in which loom finds every torn packet.
 #[cfg(loom)]
@@ -300,7 +313,7 @@ mod for_loom {
     }
 
     #[derive(Debug)]
-    struct Slot {
+    pub struct Slot {
         header: AtomicU32,
         body: UnsafeCell<Packet>,
     }
@@ -339,24 +352,26 @@ mod for_loom {
             self.slots.len()
         }
 
-        fn slot(&self, index: u64) -> &Slot {
+        pub fn slot(&self, index: u64) -> &Slot {
             let slot = usize::try_from(index).unwrap() & (self.slots.len() - 1);
             self.slots.get(slot).unwrap()
         }
+    }
 
-        pub fn header(&self, index: u64) -> &AtomicU32 {
-            &self.slot(index).header
+    impl Slot {
+        pub fn header(&self) -> &AtomicU32 {
+            &self.header
         }
 
-        pub fn write_body(&self, index: u64, packet: &Packet) {
-            self.slot(index).body.with_mut(|body| {
+        pub fn write_body(&self, packet: &Packet) {
+            self.body.with_mut(|body| {
                 // SAFETY: loom has checked that nobody else accesses the cell.
                 unsafe { *body = *packet }
             });
         }
 
-        pub fn read(&self, index: u64) -> Packet {
-            self.slot(index).body.with(|body| {
+        pub fn read(&self) -> Packet {
+            self.body.with(|body| {
                 // SAFETY: loom has checked that nobody else writes the cell.
                 unsafe { *body }
             })

@@ -48,11 +48,11 @@ impl Device {
         self.written = written;
         let mut labels = Vec::new();
         while self.next < written {
-            let header = self.slots.header(self.next);
+            let header = self.slots.slot(self.next).header();
             // Published, so valid: a device that finds INVALID here would stop for ever.
             let first = header.load(Ordering::Acquire);
             assert_ne!(first, u32::from(Header::INVALID.0), "slot {} is not valid", self.next);
-            labels.push(label(&self.slots.read(self.next)));
+            labels.push(label(&self.slots.slot(self.next).read()));
             header.store(u32::from(Header::INVALID.0), Ordering::Relaxed);
             self.next += 1;
             self.indices.read.store(self.next, Ordering::Release);
@@ -256,9 +256,9 @@ fn a_device_that_looks_early_sees_no_packet_or_a_whole_one() {
     explore(4, || {
         let (ring, device) = ring(2);
         let producer = thread::spawn(move || ring.submit(&labelled(5)).unwrap());
-        let first = device.slots.header(0).load(Ordering::Acquire);
+        let first = device.slots.slot(0).header().load(Ordering::Acquire);
         if first != u32::from(Header::INVALID.0) {
-            assert_eq!(label(&device.slots.read(0)), 5);
+            assert_eq!(label(&device.slots.slot(0).read()), 5);
         }
         let _ = producer.join().unwrap();
     });
@@ -271,7 +271,7 @@ fn a_packet_that_is_pending_can_be_read_by_another_thread() {
         let other = ring.clone();
         let producer = thread::spawn(move || other.submit(&labelled(5)).unwrap());
         if ring.pending().contains(&0) {
-            assert_eq!(label(&device.slots.read(0)), 5);
+            assert_eq!(label(&device.slots.slot(0).read()), 5);
         }
         let _ = producer.join().unwrap();
     });

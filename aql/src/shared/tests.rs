@@ -74,9 +74,9 @@ fn slots_need_a_power_of_two_of_packets() {
 fn slots_keep_packets_word_for_word() {
     let slots = Slots::new(memory(128)).unwrap();
     let words: [u32; 16] = core::array::from_fn(|i| 0x0101_0101 * u32::try_from(i).unwrap());
-    slots.write_body(3, &crate::Packet(words));
-    assert_eq!(slots.header(3).load(Ordering::Relaxed), 0);
-    slots.header(3).store(words[0], Ordering::Relaxed);
-    assert_eq!(slots.read(1).0, words);
-    assert_eq!(slots.read(0).0, [0; 16]);
+    slots.slot(3).write_body(&crate::Packet(words));
+    assert_eq!(slots.slot(3).header().load(Ordering::Relaxed), 0);
+    slots.slot(3).header().store(words[0], Ordering::Relaxed);
+    assert_eq!(slots.slot(1).read().0, words);
+    assert_eq!(slots.slot(0).read().0, [0; 16]);
 }
