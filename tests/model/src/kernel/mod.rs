@@ -7,6 +7,8 @@ mod ioctl;
 mod mapping;
 mod paths;
 mod process;
+#[cfg(test)]
+mod tests;
 pub(crate) mod user;
 
 use std::collections::BTreeMap;
