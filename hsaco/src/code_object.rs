@@ -1,6 +1,6 @@
 //! A parsed code object: kernels, variables, target.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::descriptor::{
     DESCRIPTOR_BYTES, KernelDescriptor, KernelProperties, PRELOAD_ENTRY_BYTES, Preload,
@@ -266,18 +266,13 @@ fn variables<'data>(
     Ok(variables)
 }
 
-fn refuse_duplicates(kernels: &[Kernel<'_>]) -> Result<()> {
-    let by: [fn(&Kernel<'_>) -> String; 2] =
-        [|kernel| kernel.name().to_owned(), |kernel| kernel.symbol().to_owned()];
+fn refuse_duplicates<'data>(kernels: &[Kernel<'data>]) -> Result<()> {
+    let by: [fn(&Kernel<'data>) -> &'data str; 2] =
+        [|kernel| kernel.name(), |kernel| kernel.symbol()];
     for key in by {
-        let mut names: Vec<String> = kernels.iter().map(key).collect();
-        names.sort_unstable();
-        for pair in names.windows(2) {
-            if let [one, other] = pair
-                && one == other
-            {
-                return Err(Error::DuplicateKernel { kernel: one.clone() });
-            }
+        let mut seen = BTreeSet::new();
+        if let Some(twice) = kernels.iter().map(key).find(|&name| !seen.insert(name)) {
+            return Err(Error::DuplicateKernel { kernel: twice.to_owned() });
         }
     }
     Ok(())

@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 pub const MAX_LOAD_BYTES: u64 = 4 << 30;
 
 /// Most bytes of [`Image::bytes`] that are no file bytes: holes between segments.
-pub const MAX_HOLE_BYTES: u64 = 64 << 20;
+pub const MAX_HOLE_BYTES: u64 = 16 << 20;
 
 /// Granule at which an image may be placed.
 pub(crate) const PAGE_BYTES: u64 = 4096;

@@ -1,10 +1,9 @@
 //! Hidden arguments: what a launcher tells a kernel beyond the caller's arguments.
 
-use crate::error::ArgumentError;
+use zerocopy::byteorder::little_endian::{U16, U32, U64};
+use zerocopy::{Immutable, IntoBytes};
 
-/// Per-launch hidden values in the layout of code object version 5, which makes most kernels one
-/// or two copies. Also the source for other layouts.
-pub(super) const BLOCK_BYTES: usize = 124;
+use crate::error::ArgumentError;
 
 /// Defines the kinds with their name in metadata, their offset in version 5's block and their size.
 macro_rules! hidden {
@@ -102,13 +101,42 @@ impl Hidden {
     }
 }
 
+/// Per-launch hidden values in the layout of code object version 5, which makes most kernels two
+/// copies. Also the source for other layouts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, IntoBytes, Immutable)]
+#[repr(C)]
+struct Block {
+    block_count: [U32; 3],
+    group_size: [U16; 3],
+    remainder: [U16; 3],
+    reserved: [u8; 16],
+    global_offset: [U64; 3],
+    grid_dims: U16,
+    services: [u8; 54],
+    dynamic_lds_size: U32,
+}
+
+pub(super) const BLOCK_BYTES: usize = 124;
+
+const _: () = {
+    assert!(size_of::<Block>() == BLOCK_BYTES);
+    assert!(core::mem::offset_of!(Block, group_size) == Hidden::GroupSizeX.v5_offset() as usize);
+    assert!(core::mem::offset_of!(Block, remainder) == Hidden::RemainderX.v5_offset() as usize);
+    assert!(
+        core::mem::offset_of!(Block, global_offset) == Hidden::GlobalOffsetX.v5_offset() as usize
+    );
+    assert!(core::mem::offset_of!(Block, grid_dims) == Hidden::GridDims.v5_offset() as usize);
+    assert!(
+        core::mem::offset_of!(Block, dynamic_lds_size)
+            == Hidden::DynamicLdsSize.v5_offset() as usize
+    );
+};
+
 /// Grid and workgroup of a launch, with what hidden arguments say of them worked out once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Geometry {
     grid: [u32; 3],
-    group: [u16; 3],
-    /// Version 5's block, per-launch fields only.
-    block: [u8; BLOCK_BYTES],
+    block: Block,
 }
 
 impl Geometry {
@@ -119,54 +147,56 @@ impl Geometry {
     /// # Errors
     /// [`ArgumentError::Geometry`] if a size is 0, a workgroup size is above 65535, or `dimensions`
     /// is not 1, 2 or 3 or leaves out a dimension that is not 1.
+    #[inline]
     pub fn new(grid: [u32; 3], group: [u32; 3], dimensions: u16) -> Result<Self, ArgumentError> {
         let invalid = ArgumentError::Geometry { grid, group };
-        let [x, y, z] = group.map(u16::try_from);
-        let (Ok(x), Ok(y), Ok(z)) = (x, y, z) else {
-            return Err(invalid);
+        let [grid_x, grid_y, grid_z] = grid;
+        let is_flat = match dimensions {
+            1 => [grid_y, grid_z] == [1, 1] && matches!(group, [_, 1, 1]),
+            2 => grid_z == 1 && matches!(group, [_, _, 1]),
+            3 => true,
+            _ => false,
         };
-        let narrow = [x, y, z];
-        let flat = |used: usize| {
-            grid.iter().chain(&group).enumerate().all(|(at, &size)| at % 3 < used || size == 1)
-        };
-        if grid.contains(&0)
-            || narrow.contains(&0)
-            || !(1..=3).contains(&dimensions)
-            || !flat(dimensions.into())
-        {
+        if !is_flat {
             return Err(invalid);
         }
-        let mut geometry = Self { grid, group: narrow, block: [0; BLOCK_BYTES] };
-        let kinds = [
-            (Hidden::BlockCountX, Hidden::GroupSizeX, Hidden::RemainderX),
-            (Hidden::BlockCountY, Hidden::GroupSizeY, Hidden::RemainderY),
-            (Hidden::BlockCountZ, Hidden::GroupSizeZ, Hidden::RemainderZ),
-        ];
-        for ((count, size, remainder), (grid, group)) in
-            kinds.into_iter().zip(grid.into_iter().zip(group))
-        {
-            geometry.set(count, u64::from(grid / group));
-            geometry.set(size, u64::from(group));
-            geometry.set(remainder, u64::from(grid % group));
-        }
-        geometry.set(Hidden::GridDims, dimensions.into());
-        Ok(geometry)
+        // Whole groups, group size and what is left over, of one dimension.
+        let split = |grid: u32, group: u32| -> Option<(U32, U16, U16)> {
+            let size = u16::try_from(group).ok()?;
+            let remainder = u16::try_from(grid.checked_rem(group)?).ok()?;
+            let count = grid.checked_div(group).filter(|_| grid != 0)?;
+            Some((U32::new(count), U16::new(size), U16::new(remainder)))
+        };
+        let [group_x, group_y, group_z] = group;
+        let (Some(x), Some(y), Some(z)) =
+            (split(grid_x, group_x), split(grid_y, group_y), split(grid_z, group_z))
+        else {
+            return Err(invalid);
+        };
+        let block = Block {
+            block_count: [x.0, y.0, z.0],
+            group_size: [x.1, y.1, z.1],
+            remainder: [x.2, y.2, z.2],
+            reserved: [0; 16],
+            global_offset: [U64::ZERO; 3],
+            grid_dims: U16::new(dimensions),
+            services: [0; 54],
+            dynamic_lds_size: U32::ZERO,
+        };
+        Ok(Self { grid, block })
     }
 
     /// The same launch with a global offset in work-items (OpenCL); HIP has none.
     #[must_use]
     pub fn global_offset(mut self, offset: [u64; 3]) -> Self {
-        let kinds = [Hidden::GlobalOffsetX, Hidden::GlobalOffsetY, Hidden::GlobalOffsetZ];
-        for (kind, value) in kinds.into_iter().zip(offset) {
-            self.set(kind, value);
-        }
+        self.block.global_offset = offset.map(U64::new);
         self
     }
 
     /// The same launch with dynamic LDS, in bytes of a workgroup.
     #[must_use]
     pub fn dynamic_lds_bytes(mut self, bytes: u32) -> Self {
-        self.set(Hidden::DynamicLdsSize, bytes.into());
+        self.block.dynamic_lds_size = U32::new(bytes);
         self
     }
 
@@ -176,28 +206,19 @@ impl Geometry {
     }
 
     /// Workgroup in work-items.
-    pub const fn group(&self) -> [u16; 3] {
-        self.group
+    pub fn group(&self) -> [u16; 3] {
+        self.block.group_size.map(U16::get)
     }
 
     /// Dimensions, as the dispatch packet has them.
-    pub fn dimensions(&self) -> u16 {
-        u16::from_le_bytes([self.byte(64), self.byte(65)])
+    pub const fn dimensions(&self) -> u16 {
+        self.block.grid_dims.get()
     }
 
-    fn byte(&self, at: usize) -> u8 {
-        self.block.get(at).copied().unwrap_or(0)
-    }
-
-    pub(super) const fn block(&self) -> &[u8; BLOCK_BYTES] {
-        &self.block
-    }
-
-    fn set(&mut self, kind: Hidden, value: u64) {
-        let place = self.block.iter_mut().skip(kind.v5_offset() as usize);
-        for (byte, new) in place.zip(value.to_le_bytes().into_iter().take(kind.bytes() as usize)) {
-            *byte = new;
-        }
+    /// Version 5's block, per-launch fields only.
+    #[inline]
+    pub(super) fn block(&self) -> &[u8; BLOCK_BYTES] {
+        zerocopy::transmute_ref!(&self.block)
     }
 }
 

@@ -23,7 +23,7 @@ const FILES: [&str; 10] = [
 fn exercise(object: &CodeObject<'_>) {
     if let Ok(image) = object.image(0x7000_0000_0000) {
         assert!(image.bytes().len() as u64 <= image.load_bytes());
-        assert!(image.bytes().len() < 128 << 20);
+        assert!(image.bytes().len() < 17 << 20);
     }
     let hidden = HiddenValues::new(Geometry::new([100, 1, 1], [64, 1, 1], 1).unwrap());
     for kernel in object.kernels() {

@@ -1,6 +1,6 @@
 //! The note segment around the metadata; the metadata itself has unit tests.
 
-use hsaco::{Error, MetadataProblem};
+use hsaco::{DescriptorProblem, Error, MetadataProblem};
 
 use crate::patch::{PT_NOTE, Patch, assert_refused, program};
 
@@ -72,18 +72,35 @@ fn metadata_that_is_cut_names_the_offset() {
     );
 }
 
-#[test]
-fn a_kernel_listed_twice_is_refused() {
-    // Both names have the same length, so one can take the place of the other in the note.
-    let mut patch = Patch::of("dynlds.gfx90a.v5.co");
-    let (one, other) = (&b"reduce_dyn"[..], &b"static_lds"[..]);
+/// The object with every `from` in its note that `suffix` follows replaced by `to`.
+fn rename(patch: Patch, from: &[u8], suffix: &[u8], to: &[u8]) -> Patch {
+    let mut patch = patch;
     let start = note(&patch);
     let end = start + patch.usize_at(patch.program_headers(PT_NOTE)[0] + program::FILE_BYTES);
-    for at in start..end - one.len() {
-        let is_name = !patch.bytes[at + other.len()..].starts_with(b".kd");
-        if is_name && patch.bytes[at..].starts_with(other) {
-            patch = patch.set(at, one);
+    let needle = [from, suffix].concat();
+    for at in start..end - needle.len() {
+        if patch.bytes[at..].starts_with(&needle) {
+            patch = patch.set(at, to);
         }
     }
-    assert_refused!(patch, Error::DuplicateKernel { ref kernel } if kernel == "reduce_dyn");
+    patch
+}
+
+#[test]
+fn a_kernel_or_descriptor_listed_twice_is_refused() {
+    // In sorted metadata, `.private_segment_fixed_size` follows the value of `.name`.
+    let names = rename(Patch::of("bigvgpr.gfx90a.v5.co"), b"v4_s16", b"\xbb.private", b"v3_s15");
+    assert_refused!(names, Error::DuplicateKernel { ref kernel } if kernel == "v3_s15");
+    let symbols = rename(Patch::of("bigvgpr.gfx90a.v5.co"), b"v4_s16", b".kd", b"v3_s15");
+    assert_refused!(symbols, Error::DuplicateKernel { ref kernel } if kernel == "v3_s15.kd");
+}
+
+#[test]
+fn a_kernel_whose_symbol_is_not_there_is_refused() {
+    let patch = rename(Patch::of("bigvgpr.gfx90a.v5.co"), b"v4_s16", b".kd", b"v4_xxx");
+    assert_refused!(
+        patch,
+        Error::Kernel { ref kernel, problem: DescriptorProblem::NoSymbol { ref symbol } }
+            if kernel == "v4_s16" && symbol == "v4_xxx.kd"
+    );
 }

@@ -101,7 +101,7 @@ fn a_large_hole_between_segments_is_refused() {
     let index = last(&patch);
     let at = patch.program_headers(PT_LOAD)[index];
     assert!(patch.u64_at(at + program::FILE_BYTES) > 0);
-    let patch = patch.segment(PT_LOAD, index, program::VADDR, 0x800_0000);
+    let patch = patch.segment(PT_LOAD, index, program::VADDR, 0x200_0000);
     let error = match hsaco::CodeObject::parse(&patch.bytes) {
         Ok(object) => object.image(0).unwrap_err(),
         Err(error) => error,
