@@ -105,7 +105,7 @@ bitflags! {
 #[must_use]
 pub struct AcquireMem {
     pub(super) cache: Gcr,
-    pub(super) range: super::sync::Range,
+    pub(super) range: super::range::Range,
 }
 
 impl AcquireMem {
@@ -114,10 +114,10 @@ impl AcquireMem {
 
     /// Acts on `cache`, over all addresses.
     pub const fn new(cache: Gcr) -> Self {
-        Self { cache, range: super::sync::Range::ALL }
+        Self { cache, range: super::range::Range::ALL }
     }
 
-    super::sync::range_methods!();
+    super::range::range_methods!();
 
     /// The caches acted on.
     pub const fn cache(self) -> Gcr {
@@ -141,7 +141,7 @@ impl AcquireMem {
         // Bit 31 selects the engine; it has no meaning on a compute queue.
         only(Opcode::ACQUIRE_MEM, 1, engine, 1 << 31)?;
         only(Opcode::ACQUIRE_MEM, 7, gcr, Gcr::all().bits())?;
-        let range = super::sync::Range::decode([size, size_hi, base, base_hi, poll])?;
+        let range = super::range::Range::decode([size, size_hi, base, base_hi, poll])?;
         Ok(Self { cache: Gcr::from_bits_truncate(gcr), range })
     }
 }

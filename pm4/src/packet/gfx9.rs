@@ -74,7 +74,7 @@ impl AcquireCache {
 #[must_use]
 pub struct AcquireMem {
     pub(super) cache: AcquireCache,
-    pub(super) range: super::sync::Range,
+    pub(super) range: super::range::Range,
 }
 
 impl AcquireMem {
@@ -83,10 +83,10 @@ impl AcquireMem {
 
     /// Acts on `cache`, over all addresses.
     pub const fn new(cache: AcquireCache) -> Self {
-        Self { cache, range: super::sync::Range::ALL }
+        Self { cache, range: super::range::Range::ALL }
     }
 
-    super::sync::range_methods!();
+    super::range::range_methods!();
 
     /// The caches acted on.
     pub const fn cache(self) -> AcquireCache {
@@ -109,7 +109,7 @@ impl AcquireMem {
         // Bit 31 selects the engine; it has no meaning on a compute queue.
         only(Opcode::ACQUIRE_MEM, 1, cache, AcquireCache::all().bits() | 1 << 31)?;
         let cache = AcquireCache::from_bits_truncate(cache);
-        Ok(Self { cache, range: super::sync::Range::decode(range)? })
+        Ok(Self { cache, range: super::range::Range::decode(range)? })
     }
 }
 

@@ -1,6 +1,7 @@
 //! The packets, by topic. What differs between generations lives in [`gfx9`] and [`gfx11`].
 
 mod memory;
+mod range;
 mod state;
 mod sync;
 

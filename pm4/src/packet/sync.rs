@@ -1,94 +1,10 @@
-//! Packets that order work and caches: `RELEASE_MEM`, and the address range of `ACQUIRE_MEM`.
+//! `RELEASE_MEM`: orders what follows after earlier work and its caches.
 
 use core::fmt;
 
 use super::memory::addr;
 use super::{CachePolicy, body, gfx9, gfx11, only};
 use crate::{Error, GpuAddr, Header, Opcode};
-
-/// Addresses that `ACQUIRE_MEM` acts on, in its units of 256 bytes, and its poll interval.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Range {
-    base: u64,
-    blocks: u64,
-    poll: u16,
-}
-
-const BLOCK_SHIFT: u32 = 8;
-const SIZE_BITS: u64 = (1 << 40) - 1;
-const BASE_HI_MASK: u32 = 0xFF_FFFF;
-
-impl Range {
-    pub(super) const ALL: Self = Self { base: 0, blocks: SIZE_BITS, poll: 10 };
-
-    pub(super) const fn is_all(self) -> bool {
-        self.base == 0 && self.blocks == SIZE_BITS
-    }
-
-    /// Every block that `bytes` bytes from `start` touch.
-    pub(super) const fn of(self, start: GpuAddr, bytes: u64) -> Self {
-        let base = start.get() >> BLOCK_SHIFT;
-        let last = start.get().saturating_add(bytes.saturating_sub(1)) >> BLOCK_SHIFT;
-        let blocks = last - base + 1;
-        Self { base, blocks: if blocks > SIZE_BITS { SIZE_BITS } else { blocks }, ..self }
-    }
-
-    pub(super) const fn poll(self, poll: u16) -> Self {
-        Self { poll, ..self }
-    }
-
-    pub(super) const fn words(self) -> [u32; 5] {
-        let (size, base) = (GpuAddr::new(self.blocks), GpuAddr::new(self.base));
-        [size.lo(), size.hi(), base.lo(), base.hi(), self.poll as u32]
-    }
-
-    pub(super) fn decode([size, size_hi, base, base_hi, poll]: [u32; 5]) -> Result<Self, Error> {
-        let op = Opcode::ACQUIRE_MEM;
-        only(op, 5, base_hi, BASE_HI_MASK)?;
-        let poll = u16::try_from(poll).map_err(|_| Error::Reserved {
-            opcode: op,
-            dword: 6,
-            word: poll,
-            bits: poll & !0xFFFF,
-        })?;
-        // Drivers fill the whole size dword to say "everything"; the field has 8 bits.
-        let blocks = addr(size, size_hi).get() & SIZE_BITS;
-        Ok(Self { base: addr(base, base_hi).get(), blocks, poll })
-    }
-}
-
-impl fmt::Display for Range {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.is_all() {
-            f.write_str(" range=all")
-        } else {
-            write!(f, " range={:#x}+{:#x}", self.base << BLOCK_SHIFT, self.blocks << BLOCK_SHIFT)
-        }
-    }
-}
-
-/// The builder methods that both generations' `AcquireMem` share.
-macro_rules! range_methods {
-    () => {
-        /// Acts only on the 256-byte blocks that `bytes` bytes from `start` touch.
-        pub const fn range(mut self, start: $crate::GpuAddr, bytes: u64) -> Self {
-            self.range = self.range.of(start, bytes);
-            self
-        }
-
-        /// Cycles between two looks at the caches, in units of 16 clocks.
-        pub const fn poll_interval(mut self, interval: u16) -> Self {
-            self.range = self.range.poll(interval);
-            self
-        }
-
-        /// Whether it acts on all addresses.
-        pub const fn covers_everything(self) -> bool {
-            self.range.is_all()
-        }
-    };
-}
-pub(super) use range_methods;
 
 /// Pipeline event of a [`ReleaseMem`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -162,11 +78,13 @@ pub struct ReleaseMem {
     dst: GpuAddr,
     data: u64,
     context_id: u32,
+    execute: bool,
 }
 
 const EVENT_INDEX_EOP: u8 = 5;
 const CACHE_MASK: u32 = 0xFFF << 12;
 const POLICY_SHIFT: u32 = 25;
+const EXECUTE: u32 = 1 << 28;
 const DST_SEL_SHIFT: u32 = 16;
 const INT_SEL_SHIFT: u32 = 24;
 const DATA_SEL_SHIFT: u32 = 29;
@@ -187,6 +105,7 @@ impl ReleaseMem {
             dst: GpuAddr::NULL,
             data: 0,
             context_id: 0,
+            execute: false,
         }
     }
 
@@ -260,6 +179,12 @@ impl ReleaseMem {
         self
     }
 
+    /// Marks the packet as a trailing fence (gfx9 `EOP_EXEC`, gfx11 `EXECUTE`).
+    pub const fn execute(mut self) -> Self {
+        self.execute = true;
+        self
+    }
+
     /// The event waited for, and its index.
     pub const fn event(self) -> (EventType, u8) {
         (self.event, self.event_index)
@@ -295,7 +220,8 @@ impl ReleaseMem {
         let event = self.event.0 as u32 & 0x3F
             | (self.event_index as u32 & 0xF) << 8
             | self.cache & CACHE_MASK
-            | (self.policy.0 as u32 & 3) << POLICY_SHIFT;
+            | (self.policy.0 as u32 & 3) << POLICY_SHIFT
+            | if self.execute { EXECUTE } else { 0 };
         let select = (self.dst_sel.0 as u32 & 3) << DST_SEL_SHIFT
             | (self.int_sel.0 as u32 & 7) << INT_SEL_SHIFT
             | (self.data_sel.0 as u32 & 7) << DATA_SEL_SHIFT;
@@ -319,7 +245,7 @@ impl ReleaseMem {
     pub fn decode(words: &[u32]) -> Result<Self, Error> {
         let op = Opcode::RELEASE_MEM;
         let [event, select, lo, hi, data_lo, data_hi, context_id] = body::<7>(words, op)?;
-        only(op, 1, event, 0x3F | 0xF << 8 | CACHE_MASK | 3 << POLICY_SHIFT)?;
+        only(op, 1, event, 0x3F | 0xF << 8 | CACHE_MASK | 3 << POLICY_SHIFT | EXECUTE)?;
         only(op, 2, select, 3 << DST_SEL_SHIFT | 7 << INT_SEL_SHIFT | 7 << DATA_SEL_SHIFT)?;
         let [event_type, event_index, _, policy] = event.to_le_bytes();
         let [_, _, dst_sel, sel] = select.to_le_bytes();
@@ -343,6 +269,7 @@ impl ReleaseMem {
             dst,
             data: addr(data_lo, data_hi).get(),
             context_id,
+            execute: event & EXECUTE != 0,
         })
     }
 }
@@ -413,6 +340,13 @@ mod tests {
             ReleaseMem::gfx9(gfx9::ReleaseCache::empty()).write_clock(FENCE).unwrap(),
             [0xc006_4900, 0x0000_0514, 0x6000_0000, 0x0060_0000, 0x0000_7f00, 0, 0, 0],
         );
+    }
+
+    #[test]
+    fn release_mem_keeps_the_execute_bit() {
+        let packet = ReleaseMem::gfx11(gfx11::ReleaseCache::empty()).execute();
+        assert_eq!(packet.encode()[1], 0x1000_0514);
+        assert_eq!(ReleaseMem::decode(&packet.encode()), Ok(packet));
     }
 
     #[test]
