@@ -11,6 +11,7 @@ use crate::gpu::Gpu;
 use crate::ids::{KfdVersion, NodeId};
 use crate::ioctl;
 use crate::memory::AllocationInfo;
+use crate::queue::KernelLabel;
 use crate::sys::{Errno, FileId, Kernel, Linux, OpenFlags};
 use crate::topology::{Node, Topology, retry};
 
@@ -218,6 +219,12 @@ impl Kfd {
     /// Live allocations, by address, the driver's own included.
     pub fn allocations(&self) -> Vec<AllocationInfo> {
         self.context.core.registry.live()
+    }
+
+    /// Gives a kernel's name a number, for [`Queue::submit`](crate::Queue::submit): reports of faults
+    /// and hangs then name the kernel. Names are kept for as long as the device is open.
+    pub fn register_kernel(&self, name: &str) -> KernelLabel {
+        self.context.register_kernel(name)
     }
 
     /// The kernel it runs on.

@@ -117,6 +117,14 @@ pub enum Error {
         /// What is missing.
         missing: &'static str,
     },
+    /// The topology lacks a fact about a GPU, or has 0 for it.
+    #[error("the topology does not say of GPU {gpu}: {property}")]
+    MissingProperty {
+        /// The GPU.
+        gpu: GpuId,
+        /// The property.
+        property: &'static str,
+    },
     /// The kernel refused an ioctl.
     #[error("KFD ioctl {name} failed for {on}{}", hint(.name, *.errno))]
     Ioctl {

@@ -8,6 +8,7 @@ use crate::core::{Apertures, GpuCore};
 use crate::error::{Error, Object, Result};
 use crate::ids::GpuId;
 use crate::memory::{Allocation, Buffer, MemoryRequest};
+use crate::signal::Signal;
 use crate::topology::{Capability, GfxVersion, Node};
 
 /// One GPU. Cheap to clone; clones are the same GPU. `Send` and `Sync`.
@@ -104,6 +105,23 @@ impl Gpu {
     pub fn allocate(&self, request: &MemoryRequest) -> Result<Buffer> {
         self.acquire()?;
         Allocation::new(&self.context.core, self.index, request).map(Buffer)
+    }
+
+    /// Makes a signal that GPUs decrement and threads wait for, asleep if need be.
+    ///
+    /// # Errors
+    /// [`Error::Ioctl`] of CREATE_EVENT or ALLOC_MEMORY_OF_GPU.
+    pub fn create_signal(&self, value: i64) -> Result<Signal> {
+        Signal::new(&self.context, self.index, value, true)
+    }
+
+    /// Makes a signal without event: its completion raises no interrupt, and a thread that waits
+    /// for it long looks once a millisecond.
+    ///
+    /// # Errors
+    /// As [`Gpu::create_signal`].
+    pub fn create_silent_signal(&self, value: i64) -> Result<Signal> {
+        Signal::new(&self.context, self.index, value, false)
     }
 
     /// Fails with the first cause when the GPU is known to be lost for this process.

@@ -1,6 +1,5 @@
 //! How an argument becomes a call: the pairing of structs with ioctls, retry, and the name of the
 //! call that failed.
-#![allow(dead_code)] // until every ioctl has its user in the driver
 #![allow(unsafe_code)] // declares and implements the unsafe pairing trait, and crosses the seam
 
 use crate::abi::{self, request};

@@ -7,8 +7,10 @@
 
 use std::fmt;
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use aql::SharedWords;
 
 use super::va::{VaAllocator, VaRange};
 use crate::error::{Error, Result};
@@ -244,8 +246,12 @@ impl Mapping {
     }
 
     fn word(&self, offset: u64, bytes: usize) -> Result<NonNull<u8>> {
-        if !offset.is_multiple_of(bytes as u64) {
-            return Err(Error::Misaligned { offset, align: bytes as u64 });
+        self.word_at(offset, bytes as u64, bytes)
+    }
+
+    fn word_at(&self, offset: u64, align: u64, bytes: usize) -> Result<NonNull<u8>> {
+        if !offset.is_multiple_of(align) {
+            return Err(Error::Misaligned { offset, align });
         }
         self.at(offset, bytes)
     }
@@ -265,6 +271,22 @@ impl Mapping {
         let word = self.word(offset, 8)?;
         // SAFETY: as in `u32`, for 8 bytes.
         Ok(unsafe { AtomicU64::from_ptr(word.as_ptr().cast()) })
+    }
+
+    /// A signed 64-bit word.
+    pub fn i64(&self, offset: u64) -> Result<&AtomicI64> {
+        let word = self.word(offset, 8)?;
+        // SAFETY: as in `u32`, for 8 bytes.
+        Ok(unsafe { AtomicI64::from_ptr(word.as_ptr().cast()) })
+    }
+
+    /// A part of it, for the layouts of crate `aql`.
+    pub fn shared(&self, offset: u64, bytes: usize) -> Result<SharedWords<'_>> {
+        let start = self.word_at(offset, 8, bytes)?;
+        // SAFETY: `bytes` bytes at `start` are inside a mapping that lives as long as `self`, and
+        // every access of this process to mapped memory is atomic.
+        let shared = unsafe { SharedWords::new(start, bytes) };
+        shared.map_err(|_| Error::Misaligned { offset, align: 8 })
     }
 
     /// Copies bytes out. Words of 8 bytes do not tear; larger values may.

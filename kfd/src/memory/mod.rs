@@ -11,7 +11,7 @@ mod request;
 pub(crate) mod va;
 
 use std::fmt;
-use std::sync::atomic::{AtomicU32, AtomicU64};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use pm4::GpuAddr;
@@ -36,6 +36,8 @@ pub(crate) struct Allocation {
     mapped: Mutex<Vec<GpuId>>,
     /// `None` once freed.
     parts: Option<Parts>,
+    /// KFD keeps it until the process ends.
+    immortal: AtomicBool,
 }
 
 /// What must go in order.
@@ -73,6 +75,7 @@ impl Allocation {
             info,
             mapped: Mutex::default(),
             parts: Some(Parts { mapping: userptr, lease }),
+            immortal: AtomicBool::new(false),
         };
         let file = match request.kind {
             MemoryKind::Vram if request.cpu_visible => Some(gpu.render),
@@ -139,9 +142,19 @@ impl Allocation {
         lock(&self.mapped).clone()
     }
 
+    /// KFD will not give it back: dropping it then does nothing.
+    pub fn keep_for_ever(&self) {
+        self.immortal.store(true, Ordering::Relaxed);
+    }
+
     /// Frees it, or records a leak: then nothing of it is used again, by anyone.
     fn release(&mut self) -> Result<()> {
         let Some(Parts { mapping, lease }) = self.parts.take() else { return Ok(()) };
+        if self.immortal.load(Ordering::Relaxed) {
+            lease.abandon();
+            std::mem::forget(mapping);
+            return Ok(());
+        }
         let everywhere = self.mapped_on();
         let mut result = self.unmap(&everywhere);
         let mut mapping = mapping;
