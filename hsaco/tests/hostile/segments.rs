@@ -1,7 +1,7 @@
 //! PT_LOAD.
 
 use hsaco::Error;
-use hsaco::load::MAX_LOAD_BYTES;
+use hsaco::load::{MAX_HOLE_BYTES, MAX_LOAD_BYTES};
 
 use crate::patch::{PT_LOAD, Patch, assert_refused, program};
 
@@ -102,9 +102,10 @@ fn a_large_hole_between_segments_is_refused() {
     let at = patch.program_headers(PT_LOAD)[index];
     assert!(patch.u64_at(at + program::FILE_BYTES) > 0);
     let patch = patch.segment(PT_LOAD, index, program::VADDR, 0x200_0000);
-    let error = match hsaco::CodeObject::parse(&patch.bytes) {
-        Ok(object) => object.image(0).unwrap_err(),
-        Err(error) => error,
-    };
-    assert!(matches!(error, Error::SymbolOutside { .. } | Error::TooLarge { .. }), "{error:?}");
+    let error = patch.parses().image(0).unwrap_err();
+    assert!(
+        matches!(error, Error::TooLarge { bytes, limit }
+            if bytes > 0x200_0000 && limit < MAX_HOLE_BYTES + patch.bytes.len() as u64),
+        "{error:?}"
+    );
 }
