@@ -3,7 +3,7 @@
 use std::sync::{Arc, Weak};
 
 use super::{Queue, Runner};
-use crate::exec::{Listener, MemoryFault, Outcome};
+use crate::exec::{Diagnosis, Listener, MemoryFault, Outcome};
 
 /// Stands for one dispatch.
 #[derive(Debug)]
@@ -29,6 +29,13 @@ impl Listener for DispatchListener {
     fn interrupt(&self, data: u32, privileged: bool) {
         if let Some(runner) = self.runner.upgrade() {
             runner.wave_interrupt(&self.queue.setup.device, data, privileged);
+        }
+    }
+
+    fn diagnosis(&self, diagnosis: &Diagnosis) {
+        if let Some(runner) = self.runner.upgrade() {
+            let text = format!("packet {}: {}", self.index, diagnosis.text);
+            runner.say(&self.queue, text);
         }
     }
 }

@@ -246,6 +246,18 @@ impl Runner {
     }
 }
 
+impl Drop for Runner {
+    /// The last reference may be a listener's, on a worker of the engine, which cannot join itself.
+    fn drop(&mut self) {
+        let engine = self.engine.take();
+        if std::thread::current().name().is_some_and(|name| name.starts_with("kfd-model-wave")) {
+            let _ = std::thread::Builder::new().spawn(move || {
+                let _dropped_here = engine;
+            });
+        }
+    }
+}
+
 /// The watching thread: looks often near activity, seldom otherwise.
 fn watch(runner: &Weak<Runner>) {
     let mut last_moved = Instant::now();

@@ -3,6 +3,7 @@
 mod aql;
 mod client;
 mod events;
+mod fork;
 mod ioctls;
 mod memory;
 mod queues;

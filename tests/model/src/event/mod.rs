@@ -2,10 +2,13 @@
 //!
 //! Source: Linux 6.12.117, drivers/gpu/drm/amd/amdkfd/kfd_events.c (docs/ABI.md §Model).
 
+#[cfg(test)]
+mod tests;
+mod wait;
+
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
 
 use kfd::abi::{
     EVENT_PAGE_BYTES, EventType, FIRST_NONSIGNAL_EVENT_ID, HsaHwExceptionData,
@@ -14,6 +17,7 @@ use kfd::abi::{
 use kfd::sys::Errno;
 
 use crate::kernel::{Arena, Region};
+pub(crate) use wait::Payload;
 
 /// Slots of a page that the driver has not mapped.
 const UNMAPPED_SLOTS: u32 = 256;
@@ -73,15 +77,6 @@ pub(crate) struct Events {
 pub(crate) struct Created {
     pub(crate) id: u32,
     pub(crate) has_slot: bool,
-}
-
-/// What a fired entry of a wait tells.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Payload {
-    None,
-    Memory(HsaMemoryExceptionData),
-    Hardware(HsaHwExceptionData),
-    Age(u64),
 }
 
 const fn has_slot(kind: EventType) -> bool {
@@ -347,234 +342,5 @@ impl Events {
     pub(crate) fn set_for_kernel(&self, id: u32) {
         // kfd_send_exception_to_runtime uses kfd_set_event: only signal events react.
         let _ = self.set(id, true);
-    }
-
-    /// Begins a wait on `count` events; `entry` gives each event's id and last seen age.
-    ///
-    /// # Errors
-    /// What `entry` returns, or `EINVAL` for an unknown id.
-    pub(crate) fn wait(
-        &self,
-        count: usize,
-        all: bool,
-        mut entry: impl FnMut(usize) -> Result<(u32, u64), Errno>,
-    ) -> Result<Wait<'_>, Errno> {
-        let mut table = self.lock();
-        let number = table.next_wait;
-        table.next_wait += 1;
-        table.waits.insert(number, Vec::with_capacity(count.min(64)));
-        let wait = Wait { events: self, number, all };
-        for index in 0..count {
-            let begun = entry(index).and_then(|(id, age)| {
-                let event = table.events.get_mut(&id).ok_or(Errno::INVAL)?;
-                let mut activated = event.signaled;
-                event.signaled = event.signaled && !event.auto_reset;
-                let wants_age = self.has_age && event.kind == EventType::SIGNAL && age != 0;
-                activated |= wants_age && event.age != age;
-                if !activated {
-                    event.waiters.push((number, index));
-                }
-                let waiter = Waiter { event: id, destroyed: false, activated, wants_age };
-                if let Some(waiters) = table.waits.get_mut(&number) {
-                    waiters.push(waiter);
-                }
-                Ok(())
-            });
-            if let Err(errno) = begun {
-                drop(table);
-                drop(wait);
-                return Err(errno);
-            }
-        }
-        drop(table);
-        Ok(wait)
-    }
-}
-
-/// A wait in progress. Dropping it takes it off the events.
-#[derive(Debug)]
-pub(crate) struct Wait<'a> {
-    events: &'a Events,
-    number: u64,
-    all: bool,
-}
-
-impl Wait<'_> {
-    /// How things stand.
-    pub(crate) fn test(&self) -> WaitResult {
-        self.events.lock().test(self.number, self.all)
-    }
-
-    /// Sleeps until the wait is over, `deadline`, or (with `slice`) that much time has passed.
-    pub(crate) fn sleep(&self, deadline: Option<Instant>, slice: Option<Duration>) -> WaitResult {
-        let mut table = self.events.lock();
-        let started = Instant::now();
-        loop {
-            let result = table.test(self.number, self.all);
-            if result != WaitResult::TIMEOUT {
-                return result;
-            }
-            let now = Instant::now();
-            let until_deadline = deadline.map(|at| at.saturating_duration_since(now));
-            let until_slice = slice.map(|slice| slice.saturating_sub(now - started));
-            let left = match (until_deadline, until_slice) {
-                (Some(a), Some(b)) => Some(a.min(b)),
-                (a, b) => a.or(b),
-            };
-            table = match left {
-                Some(Duration::ZERO) => return result,
-                Some(left) => {
-                    let woken = self.events.changed.wait_timeout(table, left);
-                    woken.unwrap_or_else(PoisonError::into_inner).0
-                }
-                None => self.events.changed.wait(table).unwrap_or_else(PoisonError::into_inner),
-            };
-        }
-    }
-
-    /// What the fired entries tell, by index.
-    ///
-    /// # Errors
-    /// `EINVAL` when an event was destroyed meanwhile.
-    pub(crate) fn payloads(&self) -> Result<Vec<(usize, Payload)>, Errno> {
-        let table = self.events.lock();
-        let mut payloads = Vec::new();
-        for (index, waiter) in table.waits.get(&self.number).into_iter().flatten().enumerate() {
-            let event = table.events.get(&waiter.event).filter(|_| !waiter.destroyed);
-            let event = event.ok_or(Errno::INVAL)?;
-            if waiter.activated {
-                payloads.push((
-                    index,
-                    match event.kind {
-                        EventType::MEMORY => Payload::Memory(event.memory),
-                        EventType::HW_EXCEPTION => Payload::Hardware(event.hardware),
-                        EventType::SIGNAL if waiter.wants_age => Payload::Age(event.age),
-                        _ => Payload::None,
-                    },
-                ));
-            }
-        }
-        Ok(payloads)
-    }
-}
-
-impl Drop for Wait<'_> {
-    fn drop(&mut self) {
-        let mut table = self.events.lock();
-        for waiter in table.waits.remove(&self.number).unwrap_or_default() {
-            if let Some(event) = table.events.get_mut(&waiter.event) {
-                event.waiters.retain(|(wait, _)| *wait != self.number);
-            }
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const SIGNAL: EventType = EventType::SIGNAL;
-
-    fn events() -> (Events, Arc<Arena>) {
-        (Events::new(true), Arena::new().unwrap())
-    }
-
-    fn poll(events: &Events, id: u32, age: u64) -> WaitResult {
-        events.wait(1, false, |_| Ok((id, age))).unwrap().test()
-    }
-
-    #[test]
-    fn signal_ids_count_from_one_and_others_from_the_upper_half() {
-        let (events, arena) = events();
-        let id = |kind| events.create(kind, false, &arena).unwrap().id;
-        assert_eq!(id(SIGNAL), 1);
-        assert_eq!(id(EventType::DEBUG_EVENT), 2);
-        assert_eq!(id(EventType::MEMORY), 0x4000_0000);
-        assert_eq!(id(EventType(9)), 0x4000_0001);
-    }
-
-    #[test]
-    fn the_unmapped_page_has_255_events_and_the_mapped_one_4095() {
-        let (events, arena) = events();
-        for _ in 0..255 {
-            events.create(SIGNAL, false, &arena).unwrap();
-        }
-        assert_eq!(events.create(SIGNAL, false, &arena), Err(Errno::NOSPC));
-        events.map_page(EVENT_PAGE_BYTES).unwrap();
-        for _ in 255..4095 {
-            events.create(SIGNAL, false, &arena).unwrap();
-        }
-        assert_eq!(events.create(SIGNAL, false, &arena), Err(Errno::NOSPC));
-    }
-
-    #[test]
-    fn a_set_auto_reset_event_satisfies_one_wait() {
-        let (events, arena) = events();
-        let id = events.create(SIGNAL, true, &arena).unwrap().id;
-        events.set(id, true).unwrap();
-        assert_eq!(poll(&events, id, 0), WaitResult::COMPLETE);
-        assert_eq!(poll(&events, id, 0), WaitResult::TIMEOUT);
-        // Measured on Linux 6.12.117: an age that is not the present one returns at once.
-        assert_eq!(poll(&events, id, 1), WaitResult::COMPLETE);
-        assert_eq!(poll(&events, id, 7), WaitResult::COMPLETE);
-        assert_eq!(poll(&events, id, 2), WaitResult::TIMEOUT);
-    }
-
-    #[test]
-    fn an_interrupt_needs_a_written_slot_and_resets_it() {
-        let (events, arena) = events();
-        let id = events.create(SIGNAL, true, &arena).unwrap().id;
-        let page = events.map_page(4096).unwrap();
-        events.interrupt(id, 32);
-        assert_eq!(poll(&events, id, 0), WaitResult::TIMEOUT);
-        page.word(1).unwrap().store(1, Ordering::Release);
-        events.interrupt(id, 32);
-        assert_eq!(page.word(1).unwrap().load(Ordering::Acquire), u64::MAX);
-        assert_eq!(poll(&events, id, 0), WaitResult::COMPLETE);
-    }
-
-    #[test]
-    fn an_interrupt_with_a_wrong_id_finds_the_written_slots() {
-        let (events, arena) = events();
-        let id = events.create(SIGNAL, true, &arena).unwrap().id;
-        let page = events.map_page(4096).unwrap();
-        page.word(1).unwrap().store(1, Ordering::Release);
-        events.interrupt(77, 24);
-        assert_eq!(poll(&events, id, 0), WaitResult::COMPLETE);
-    }
-
-    #[test]
-    fn destroying_an_event_ends_waits_on_it() {
-        let (events, arena) = events();
-        let id = events.create(SIGNAL, true, &arena).unwrap().id;
-        let wait = events.wait(1, true, |_| Ok((id, 0))).unwrap();
-        events.destroy(id).unwrap();
-        assert_eq!(wait.sleep(None, None), WaitResult::FAIL);
-    }
-
-    #[test]
-    fn a_memory_exception_reaches_every_memory_event_with_its_data() {
-        let (events, arena) = events();
-        let ids: Vec<_> =
-            (0..2).map(|_| events.create(EventType::MEMORY, false, &arena).unwrap().id).collect();
-        let data = HsaMemoryExceptionData { va: 0x7000, ..Default::default() };
-        events.memory_exception(data);
-        let wait = events.wait(2, true, |index| Ok((ids[index], 0))).unwrap();
-        assert_eq!(wait.test(), WaitResult::COMPLETE);
-        for (_, payload) in wait.payloads().unwrap() {
-            assert!(matches!(payload, Payload::Memory(found) if found == data));
-        }
-    }
-
-    #[test]
-    fn a_failed_wait_leaves_nothing_behind() {
-        let (events, arena) = events();
-        let id = events.create(SIGNAL, true, &arena).unwrap().id;
-        let entry = |index| if index == 0 { Ok((id, 0)) } else { Err(Errno::FAULT) };
-        assert_eq!(events.wait(2, false, entry).unwrap_err(), Errno::FAULT);
-        assert_eq!(events.wait(1, false, |_| Ok((99, 0))).unwrap_err(), Errno::INVAL);
-        let table = events.lock();
-        assert!(table.waits.is_empty());
-        assert!(table.events[&id].waiters.is_empty());
     }
 }
