@@ -27,14 +27,16 @@ mod descriptor;
 mod elf;
 mod error;
 pub mod kernarg;
+mod kernel;
 pub mod load;
 pub mod metadata;
 pub mod target;
 
-pub use code_object::{CodeObject, Kernel, LaunchFacts, Variable};
+pub use code_object::{CodeObject, Variable};
 pub use descriptor::{DESCRIPTOR_BYTES, KernelDescriptor, KernelProperties, Preload};
 pub use elf::CodeObjectVersion;
 pub use error::{ArgumentError, DescriptorProblem, Error, MetadataProblem, Result, TargetProblem};
 pub use kernarg::{ArgLayout, Geometry, HiddenValues, KernargTemplate, Services};
+pub use kernel::{Kernel, LaunchFacts};
 pub use load::{Image, Permissions, Segment};
 pub use target::{DeviceTarget, FeatureState, Mismatch, ObjectTarget, Processor};

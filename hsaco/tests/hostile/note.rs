@@ -96,6 +96,27 @@ fn a_kernel_or_descriptor_listed_twice_is_refused() {
 }
 
 #[test]
+fn a_kernarg_segment_has_a_limit() {
+    // A number of 3 bytes becomes one of 5, and that of the next key 1 of 3 bytes.
+    let patch = Patch::vadd();
+    let (size, group) = (&b"\xb5.kernarg_segment_size"[..], &b"\xb8.max_flat_workgroup_size"[..]);
+    let old = [size, b"\xcd\x01\x20", group, b"\xcd\x04\x00"].concat();
+    let new = [size, b"\xce\x00\x01\x00\x01", group, b"\x40"].concat();
+    let at = patch.bytes.windows(old.len()).position(|bytes| bytes == old).unwrap();
+    assert_refused!(
+        patch.set(at, &new),
+        Error::Kernel {
+            problem: DescriptorProblem::Limit {
+                field: "kernarg_segment_size",
+                value: 65537,
+                limit: 65536
+            },
+            ..
+        }
+    );
+}
+
+#[test]
 fn a_kernel_whose_symbol_is_not_there_is_refused() {
     let patch = rename(Patch::of("bigvgpr.gfx90a.v5.co"), b"v4_s16", b".kd", b"v4_xxx");
     assert_refused!(
