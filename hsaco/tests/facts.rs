@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use hsaco::metadata::KernelMetadata;
-use hsaco::{CodeObject, Error, Kernel};
+use hsaco::{CodeObject, DeviceTarget, Error, FeatureState, Kernel};
 use serde_json::{Value, json};
 
 fn fixtures() -> PathBuf {
@@ -140,6 +140,16 @@ fn compare_object(tally: &mut Tally, fact: &Value, object: &CodeObject<'_>, byte
             let end = start + usize::try_from(segment.file_bytes).unwrap();
             assert_eq!(object.bytes_at(segment.vaddr).unwrap(), &bytes[start..end], "{file}");
         }
+    }
+    let image = object.image(0x7000_0000_0000).expect(file);
+    assert_eq!(image.segments().len(), loads.len(), "{file}");
+    if let Some((major, minor, step)) = object.target().processor().version() {
+        // The device that has every feature as the object asks for it.
+        let on = |state: FeatureState| state.required().unwrap_or(false);
+        let (sramecc, xnack) = (on(object.target().sramecc()), on(object.target().xnack()));
+        let version = major * 10000 + minor * 100 + step;
+        let device = DeviceTarget::new(version, sramecc, xnack).expect(file);
+        object.target().fits(&device).expect(file);
     }
     let variables: Vec<&str> = object.variables().iter().map(|variable| variable.name).collect();
     let (major, minor) = object.metadata_version();
