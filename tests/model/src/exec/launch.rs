@@ -73,6 +73,9 @@ pub struct Launch {
     pub apertures: Apertures,
     /// Second-level trap handler, if one is installed.
     pub trap: Option<TrapSetup>,
+    /// STATUS.TRAP_EN. Without it waves run with PRIV=1 and enter no handler, as on gfx1100 to
+    /// gfx1103 under kernel 6.12 while no debugger is attached.
+    pub trap_enabled: bool,
     /// Index of the dispatch packet in its queue, for ttmp and messages.
     pub dispatch_index: u64,
     /// Doorbell id of the queue (10 bits), which s_sendmsg GET_DOORBELL and trap handlers report.

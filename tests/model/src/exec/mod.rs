@@ -2,24 +2,59 @@
 //!
 //! The packet processors build a [`Launch`] and hand it to an [`Engine`]; the engine runs the
 //! workgroups on its workers and tells the [`Listener`] what happened. Nothing here knows of KFD.
+#![allow(clippy::needless_range_loop)] // lane loops index several arrays at once
 #![allow(clippy::indexing_slicing)] // register files are arrays with masked indices
 #![allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_possible_wrap)] // lane arithmetic reinterprets bits
 
+mod atomic;
+mod clock;
+mod code;
+mod context;
+mod control;
+mod dispatch;
+mod ds;
 mod engine;
+mod flat;
+mod group;
+mod hwreg;
+mod init;
+mod job;
 mod launch;
-#[allow(dead_code)] // called once the engine runs waves
+mod lds;
+mod mubuf;
+mod run;
+mod salu;
+mod scratch;
+mod smem;
+mod status;
+#[cfg(test)]
+mod tests;
+mod trap;
+#[allow(dead_code)] // arithmetic that operations still to come will use
 pub mod valu;
 mod wave;
+mod worker;
 
+pub use clock::ticks;
+pub use context::Env;
 pub use engine::{Engine, Job, LaunchError};
 pub use launch::{
     Apertures, Cause, Diagnosis, Launch, Listener, MemoryFault, Outcome, ScratchSetup, TrapSetup,
 };
 pub use wave::{Code, Wave, hidden};
 
-/// What instruction semantics may ask about the launch a wave belongs to.
-#[derive(Clone, Copy, Debug)]
-pub struct Env {
-    /// Target of the GPU.
-    pub target: crate::Target,
+use crate::Target;
+use crate::isa::Op;
+
+/// Whether the executor has semantics for `op` on `target`.
+///
+/// The lists come from the same macros as the code that executes the operations.
+pub fn implements(target: Target, op: Op) -> bool {
+    salu::implements(op)
+        || control::implements(op)
+        || flat::implements(op)
+        || smem::implements(op)
+        || ds::implements(op)
+        || mubuf::implements(op)
+        || valu::implements(target, op)
 }

@@ -2,6 +2,7 @@
 
 use std::mem::MaybeUninit;
 
+use crate::isa::Pools;
 use crate::isa::ir::{Inst, Mods, Special, Src, SrcKind, sgpr};
 
 /// Decoded instructions with the tables they index. One per worker and target.
@@ -9,23 +10,21 @@ use crate::isa::ir::{Inst, Mods, Special, Src, SrcKind, sgpr};
 pub struct Code {
     /// Instructions; runs are consecutive.
     pub insts: Vec<Inst>,
-    /// Modifiers, indexed by [`Inst::mods`].
-    pub mods: Vec<Mods>,
-    /// Constants, indexed by [`SrcKind::K`]: bits for the operand's type.
-    pub pool: Vec<u64>,
+    /// Constants and modifiers.
+    pub pools: Pools,
 }
 
 impl Code {
     /// A pool constant.
     #[inline(always)]
     pub fn constant(&self, index: u32) -> u64 {
-        self.pool.get(index as usize).copied().unwrap_or(0)
+        self.pools.consts.get(index as usize).copied().unwrap_or(0)
     }
 
     /// The modifiers of an instruction that has [`crate::isa::ir::flag::MODS`].
     #[inline(always)]
     pub fn mods_of(&self, inst: &Inst) -> Mods {
-        self.mods.get(usize::from(inst.mods)).copied().unwrap_or_default()
+        self.pools.mods.get(usize::from(inst.mods)).copied().unwrap_or_default()
     }
 }
 
@@ -62,6 +61,10 @@ pub struct Wave<const N: usize> {
     pub vgprs: u16,
     /// Physical number of acc0.
     pub accum_offset: u16,
+    /// Instructions executed so far: the wave's clock.
+    pub clock: u64,
+    /// HW_ID (gfx9) or HW_ID1 (gfx11).
+    pub hw_id: u32,
 }
 
 impl<const N: usize> Wave<N> {
@@ -78,6 +81,8 @@ impl<const N: usize> Wave<N> {
             trapsts: 0,
             vgprs: 0,
             accum_offset: 256,
+            clock: 0,
+            hw_id: 0,
         }
     }
 

@@ -4,8 +4,10 @@
 //! reference to GPU memory is ever formed: other threads and the driver write it at any time, as
 //! they would on hardware.
 
+mod lanes;
 mod view;
 
+pub(crate) use lanes::{Element, Lanes};
 pub use view::View;
 
 use std::fmt;

@@ -42,7 +42,13 @@ impl<'a> View<'a> {
     /// The pointer is valid for `bytes` bytes while `self` lives, by the contract of
     /// `AddressSpace::map`: the table is locked, so the range cannot be unmapped.
     #[inline(always)]
-    fn locate(&mut self, slot: usize, address: u64, bytes: u64, write: bool) -> Option<*mut u8> {
+    pub(super) fn locate(
+        &mut self,
+        slot: usize,
+        address: u64,
+        bytes: u64,
+        write: bool,
+    ) -> Option<*mut u8> {
         let cached = &self.cached[slot % SLOTS];
         let offset = address.wrapping_sub(cached.start);
         if offset < cached.bytes && cached.bytes - offset >= bytes && (!write || cached.write) {
@@ -119,11 +125,43 @@ impl<'a> View<'a> {
         Ok(())
     }
 
-    fn aligned(&mut self, address: u64, bytes: u64, write: bool) -> Result<*mut u8, AccessError> {
+    /// Fetches instruction words until `words` is full or memory ends; returns how many.
+    ///
+    /// # Errors
+    /// The fault of the first word: nothing is mapped there, or it may not be executed.
+    pub(crate) fn fetch(&mut self, address: u64, words: &mut [u32]) -> Result<usize, MemoryFault> {
+        let mut count = 0;
+        for word in words.iter_mut() {
+            let at = address.wrapping_add(4 * count as u64);
+            let refused = [at, at.wrapping_add(3)]
+                .into_iter()
+                .find(|&byte| self.table.find(byte).is_none_or(|range| !range.access.execute));
+            if let Some(address) = refused {
+                if count == 0 {
+                    let not_present = self.table.find(address).is_none();
+                    return Err(MemoryFault { address, write: false, fetch: true, not_present });
+                }
+                break;
+            }
+            let mut bytes = [0; 4];
+            self.read(at, &mut bytes)?;
+            *word = u32::from_le_bytes(bytes);
+            count += 1;
+        }
+        Ok(count)
+    }
+
+    pub(super) fn aligned(
+        &mut self,
+        slot: usize,
+        address: u64,
+        bytes: u64,
+        write: bool,
+    ) -> Result<*mut u8, AccessError> {
         if !address.is_multiple_of(bytes) {
             return Err(AccessError::Misaligned { address });
         }
-        let host = self.locate(SLOTS - 1, address, bytes, write);
+        let host = self.locate(slot, address, bytes, write);
         let host = host.ok_or_else(|| self.fault(address, bytes, write))?;
         if !(host as usize as u64).is_multiple_of(bytes) {
             return Err(AccessError::Misaligned { address });
@@ -136,7 +174,7 @@ impl<'a> View<'a> {
     /// # Errors
     /// A fault, or a misaligned address.
     pub fn load_u32(&mut self, address: u64) -> Result<u32, AccessError> {
-        let host = self.aligned(address, 4, false)?.cast::<u32>();
+        let host = self.aligned(SLOTS - 1, address, 4, false)?.cast::<u32>();
         // SAFETY: `aligned` proved 4 valid bytes at a multiple of 4; no reference to them exists.
         let word = unsafe { AtomicU32::from_ptr(host) };
         Ok(word.load(Ordering::Acquire))
@@ -147,7 +185,7 @@ impl<'a> View<'a> {
     /// # Errors
     /// A fault, or a misaligned address.
     pub fn load_u64(&mut self, address: u64) -> Result<u64, AccessError> {
-        let host = self.aligned(address, 8, false)?.cast::<u64>();
+        let host = self.aligned(SLOTS - 1, address, 8, false)?.cast::<u64>();
         // SAFETY: `aligned` proved 8 valid bytes at a multiple of 8; no reference to them exists.
         let word = unsafe { AtomicU64::from_ptr(host) };
         Ok(word.load(Ordering::Acquire))
@@ -162,7 +200,7 @@ impl<'a> View<'a> {
         address: u64,
         change: impl FnMut(u32) -> Option<u32>,
     ) -> Result<u32, AccessError> {
-        let host = self.aligned(address, 4, true)?.cast::<u32>();
+        let host = self.aligned(SLOTS - 1, address, 4, true)?.cast::<u32>();
         // SAFETY: `aligned` proved 4 valid, writable bytes at a multiple of 4; no reference to
         // them exists.
         let word = unsafe { AtomicU32::from_ptr(host) };
@@ -179,7 +217,7 @@ impl<'a> View<'a> {
         address: u64,
         change: impl FnMut(u64) -> Option<u64>,
     ) -> Result<u64, AccessError> {
-        let host = self.aligned(address, 8, true)?.cast::<u64>();
+        let host = self.aligned(SLOTS - 1, address, 8, true)?.cast::<u64>();
         // SAFETY: `aligned` proved 8 valid, writable bytes at a multiple of 8; no reference to
         // them exists.
         let word = unsafe { AtomicU64::from_ptr(host) };

@@ -116,6 +116,7 @@ impl Queue {
             scratch,
             apertures: APERTURES,
             trap: device.trap_handler(),
+            trap_enabled: true,
             dispatch_index: state.next,
             doorbell_id: self.setup.doorbell,
         };
