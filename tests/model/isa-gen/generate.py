@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from names import camel, canonical, strip
 from operands import ACCEPTS, FIELDS, HALF, SREG, VREG, answers, registers
-from probe import GFX9, SDST, SRC0, SRC1, SRC2, SSRC1, TARGETS, VDST, probe
+from probe import DATA1, GFX9, SDST, SRC0, SRC1, SSRC1, TARGETS, VDST, probe
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 OUT = os.path.join(HERE, "..", "src", "isa", "generated")
@@ -78,6 +78,13 @@ def const_type(fmt, m, slot, width):
     return {"f16": "F16", "i16": "I16", "u16": "I16", "b16": "I16", "bf16": "Bf16"}.get(last, "W32")
 
 
+def is_half(m):
+    """Whether the destination of a vector operation is one 16-bit value."""
+    types = [p for p in m.split("_") if re.match(r"(b?f|[iub])\d+$", p)]
+    return bool(types) and types[0] in ("f16", "i16", "u16", "b16", "bf16") and "_pk_" not in m and "_sad_" not in m \
+        or m == "v_sat_pk_u8_i16"
+
+
 TIED = ("v_mac_", "v_fmac_", "v_dot2c_", "v_dot4c_", "v_dot8c_", "v_dot2acc_", "v_pk_fmac_", "s_fmac_")
 # Ends a straight run of instructions: whatever can continue elsewhere, or must look at memory again.
 ENDS = re.compile(r"s_(branch|cbranch\w*|call_b64|setpc_b64|swappc_b64|rfe\w*|endpgm\w*|trap|sethalt|code_end|"
@@ -141,6 +148,13 @@ def describe(target, fmt, m, hits, accepted):
                 mods |= 1 << int(a[1:])
         if mods & 0x300:
             mods |= 0x300
+        if fmt == "VOP3" and target not in GFX9 and "SDST" not in flags:
+            # LLVM 19 has no op_sel for most 16-bit operations of gfx11; the hardware and later LLVMs do.
+            for i in range(3):
+                if srcs[i][2] in ("F16", "I16", "Bf16"):
+                    mods |= 1 << 3 + i
+            if dst == 1 and is_half(name):
+                mods |= 1 << 6
         for flag in ("dpp", "dpp8", "sdwa", "sext"):
             if flag in accepted or flag == "dpp" and "dppbc" in accepted:
                 flags.add(flag.upper())
@@ -216,7 +230,7 @@ def describe(target, fmt, m, hits, accepted):
             flags.add("ATOMIC")
     elif fmt == "DS":
         dst = vgpr(VDST)
-        for i, base in enumerate((SRC0, SRC1, SRC2)):
+        for i, base in enumerate((SRC0, SRC1, DATA1)):
             if vgpr(base):
                 srcs[i] = (vgpr(base), 1, "W32")
         if re.search(r"2addr|read2|write2|wrxchg2", name):
@@ -249,6 +263,8 @@ def describe(target, fmt, m, hits, accepted):
         flags.add("EXEC")
     if ENDS.match(m):
         flags.add("END")
+    if re.search("_(e32|e64)$", text.split()[0]):
+        flags.add("SUFFIX")
     return dst, sdst, tuple(srcs), mods, tuple(sorted(flags))
 
 
@@ -323,7 +339,7 @@ def generate_tables(tables):
     index = {s: i for i, s in enumerate(sigs)}
     out = [HEADER, "//! Operand signatures: destination, scalar destination, sources (width, class, type), modifiers, flags.\n\n"
            "use crate::isa::sig::{Operand, Sig, Ty, flag};\n\n"
-           "const N: Operand = Operand::new(0, 0, Ty::None);\n\n"
+           "const N: Operand = Operand::NONE;\n\n"
            "const fn o(width: u8, class: u8, ty: Ty) -> Operand {\n    Operand::new(width, class, ty)\n}\n\n",
            "/// All signatures; rows index this.\npub(crate) static SIGS: [Sig; %d] = [\n" % len(sigs)]
     for dst, sdst, srcs, mods, flags in sigs:

@@ -98,12 +98,15 @@ def answers(target, rows):
             keys.append((key, name))
             words.append(w)
     out = {key: set() for key in rows}
+    plain = {}  # what the instruction looks like without the modifier in question
     for (key, name), w, got in zip(keys, words, disassemble(target, words)):
+        if got is not None and name in ("dpp", "sdwa"):
+            plain[key, "d" if name == "dpp" else "w"] = got[0]
         if got is None or "Invalid register" in got[0]:
             continue
         if strip(got[0].split()[0]) != strip(rows[key][1].split()[0]) or got[1] != len(w):
             continue
-        if name[0] in "mdw" and name[1:].isdigit() and strip(got[0].replace("_e64", "")) == strip(rows[key][1].replace("_e64", "")):
+        if name[0] in "mdw" and name[1:].isdigit() and got[0] == plain.get((key, name[0]), rows[key][1]):
             continue  # accepted, but means nothing
         out[key].add(name)
     return out

@@ -1,5 +1,6 @@
 """Asks LLVM's disassembler what every opcode number of every format means on every target."""
 import itertools
+import os
 import re
 import subprocess
 
@@ -12,7 +13,9 @@ MC = "llvm-mc-19"
 # Tuples of up to 32 registers must not collide.
 VDST, SRC0, SRC1, SRC2 = 64, 32, 96, 0
 SDST, SSRC0, SSRC1, SSRC2 = 64, 32, 48, 16
-NONE = 0x80  # inline constant 0 (or s0 where LLVM insists on a zero field)
+DATA1 = 128
+
+CRASHES = []  # (target, words) that crash LLVM
 
 ENC = re.compile(r"^\t(.*?)\s*; encoding: \[([0-9a-fx,]+)\]")
 
@@ -34,9 +37,11 @@ def _disassemble(target, words_list, attrs):
         lines.append("[" + " ".join("0x%02x" % b for b in data) + "]")
     run = subprocess.run([MC, "--disassemble", "-triple=amdgcn", "-mcpu=" + target, "--show-encoding"]
                          + (["-mattr=" + attrs] if attrs else []),
-                         input="\n".join(lines) + "\n", capture_output=True, text=True)
+                         input="\n".join(lines) + "\n", capture_output=True, text=True,
+                         env=dict(os.environ, LLVM_DISABLE_SYMBOLIZATION="1"))
     if run.returncode < 0:  # a few encodings crash LLVM 19: find them, call them undecodable
         if len(words_list) == 1:
+            CRASHES.append((target, words_list[0]))
             return [None]
         half = len(words_list) // 2
         return _disassemble(target, words_list[:half], attrs) + _disassemble(target, words_list[half:], attrs)
@@ -147,11 +152,8 @@ def fills(target, fmt):
         for op in range(256):
             base = 0xD8000000 | (op << 17 if g9 else op << 18) | 0x10
             gds = 1 << 16 if g9 else 1 << 17
-            full = VDST << 24 | SRC2 << 16 | SRC1 << 8 | SRC0
-            for g in (0, gds):
-                put(op, base | g, full)
-                put(op, base | g, SRC2 << 16 | SRC1 << 8 | SRC0)
-                put(op, base | g, 0)
+            for g, vdst, data1, data0, addr in itertools.product((0, gds), (VDST, 0), (DATA1, 0), (SRC1, 0), (SRC0, 0)):
+                put(op, base | g, vdst << 24 | data1 << 16 | data0 << 8 | addr)
     elif fmt in ("FLAT", "SCRATCH", "GLOBAL"):
         seg = {"FLAT": 0, "SCRATCH": 1, "GLOBAL": 2}[fmt]
         off = 0x7F if g9 else 124

@@ -5,8 +5,10 @@ mod decode;
 mod generated;
 pub mod ir;
 mod op;
+mod print;
 mod sig;
 
 pub use decode::{DecodeError, Decoded, Pools, decode};
 pub use generated::op::Op;
+pub use print::print;
 pub use sig::Format;

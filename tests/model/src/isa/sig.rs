@@ -92,6 +92,8 @@ pub(crate) mod flag {
     pub(crate) const GDS_ONLY: u32 = 1 << 19;
     /// Writes EXEC without naming it.
     pub(crate) const EXEC: u32 = 1 << 20;
+    /// LLVM appends `_e32` or `_e64` to the mnemonic, because both forms exist.
+    pub(crate) const SUFFIX: u32 = 1 << 22;
     /// Ends a straight run.
     pub(crate) const END: u32 = 1 << 21;
 }
@@ -108,6 +110,9 @@ pub(crate) struct Operand {
 }
 
 impl Operand {
+    /// No operand.
+    pub(crate) const NONE: Self = Self::new(0, 0, Ty::None);
+
     /// A source shape.
     pub(crate) const fn new(width: u8, class: u8, ty: Ty) -> Self {
         Self { width, class, ty }

@@ -22,7 +22,7 @@ impl Decoder<'_> {
         self.set_if(sig.has(shape::RETURNS), flag::GLC);
     }
 
-    pub(super) fn ds(&mut self, word: u32) -> Result<(), DecodeError> {
+    pub(super) fn ds(&mut self, word: u32) -> Result<&'static Sig, DecodeError> {
         let gfx9 = self.target.is_gfx9();
         let opcode = if gfx9 { word >> 17 } else { word >> 18 } & 0xff;
         let sig = self.begin(Format::Ds, opcode, 2)?;
@@ -30,6 +30,9 @@ impl Decoder<'_> {
         let gds = if gfx9 { word >> 16 } else { word >> 17 } & 1 != 0;
         if sig.has(shape::GDS_ONLY) && !gds {
             return Err(self.reserved("gds", 0));
+        }
+        if gds && !sig.has(shape::GDS_ONLY) && self.target.has_unified_vgprs() {
+            return Err(self.reserved("gds", 1)); // no global data share there, only its barriers
         }
         self.set_if(gds, flag::GDS);
         let acc = self.target.has_unified_vgprs() && word >> 25 & 1 != 0;
@@ -50,10 +53,10 @@ impl Decoder<'_> {
             self.inst.dst = self.any_vgpr("vdst", high >> 24, sig.dst_width(), acc)?;
         }
         self.inst.imm = signed(word & 0xffff, 32);
-        Ok(())
+        Ok(sig)
     }
 
-    pub(super) fn flat(&mut self, format: Format, word: u32) -> Result<(), DecodeError> {
+    pub(super) fn flat(&mut self, format: Format, word: u32) -> Result<&'static Sig, DecodeError> {
         let gfx9 = self.target.is_gfx9();
         let sig = self.begin(format, word >> 18 & 0x7f, 2)?;
         let high = self.word(1)?;
@@ -68,6 +71,10 @@ impl Decoder<'_> {
         self.set_if(acc, flag::ACC);
         let lds = sig.has(shape::LDS) || gfx9 && self.target != Target::Gfx942 && bit(13);
         self.set_if(lds, flag::LDS);
+        let loads = sig.dst_width() != 0 && !sig.has(shape::ATOMIC) && !sig.src[1].exists();
+        if lds && !sig.has(shape::LDS) && !loads {
+            return Err(self.reserved("lds", 1));
+        }
 
         self.inst.imm = match format {
             Format::Flat => signed(word & 0xfff, 32),
@@ -82,7 +89,7 @@ impl Decoder<'_> {
         if sig.dst_width() != 0 && returns && !lds {
             self.inst.dst = self.any_vgpr("vdst", high >> 24, sig.dst_width(), acc)?;
         }
-        Ok(())
+        Ok(sig)
     }
 
     /// vaddr and saddr.
@@ -126,7 +133,11 @@ impl Decoder<'_> {
         Ok(())
     }
 
-    pub(super) fn buffer(&mut self, format: Format, word: u32) -> Result<(), DecodeError> {
+    pub(super) fn buffer(
+        &mut self,
+        format: Format,
+        word: u32,
+    ) -> Result<&'static Sig, DecodeError> {
         let gfx9 = self.target.is_gfx9();
         let unified = self.target.has_unified_vgprs();
         let typed = format == Format::Mtbuf;
@@ -149,11 +160,14 @@ impl Decoder<'_> {
         };
         self.cache_bits(sig, low_bit(14), further);
         if !sig.src[1].exists() {
-            return Ok(()); // cache maintenance: no operands
+            return Ok(sig); // cache maintenance: no operands
         }
         self.set_if(offen, flag::OFFEN);
         self.set_if(idxen, flag::IDXEN);
         self.set_if(lds, flag::LDS);
+        if lds && !sig.has(shape::LDS) && sig.has(shape::ATOMIC) {
+            return Err(self.reserved("lds", 1));
+        }
         let acc = unified && high_bit(23);
         self.set_if(acc, flag::ACC);
 
@@ -177,6 +191,7 @@ impl Decoder<'_> {
             self.keep_mods = true;
         }
         self.mods.matrix[1] = u8::from(tfe);
-        self.store_mods()
+        self.store_mods()?;
+        Ok(sig)
     }
 }

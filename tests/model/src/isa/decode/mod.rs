@@ -7,6 +7,7 @@
 
 mod memory;
 mod operand;
+pub(super) use operand::inline_constant;
 mod scalar;
 mod valu;
 mod vop3;
@@ -56,6 +57,16 @@ pub struct Decoded {
     pub inst: Inst,
     /// The Y half of a dual-issue pair (VOPD), with zero words.
     pub pair: Option<Inst>,
+    pub(super) shape: Shape,
+}
+
+/// What the printer needs to know beside the instruction.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Shape {
+    pub(super) format: Format,
+    pub(super) sig: &'static Sig,
+    /// Signature of the Y half.
+    pub(super) pair: Option<&'static Sig>,
 }
 
 /// Why words are not an instruction that can run. `words` is the length to skip, in dwords.
@@ -135,7 +146,7 @@ pub fn decode(
     let &first = words.first().ok_or(DecodeError::Truncated { missing: 1 })?;
     let format = format_of(target, first).ok_or(DecodeError::UnknownFormat { word: first })?;
     let mut decoder = Decoder::new(target, wave_size, words, pools);
-    match format {
+    let sig = match format {
         Format::Sop1 => decoder.sop1(first),
         Format::Sop2 => decoder.sop2(first),
         Format::Sopc => decoder.sopc(first),
@@ -160,7 +171,7 @@ pub fn decode(
         }
         Format::Ldsdir => Err(DecodeError::Graphics { format, words: 1 }),
     }?;
-    Ok(Decoded { inst: decoder.finish(), pair: None })
+    Ok(Decoded { inst: decoder.inst, pair: None, shape: Shape { format, sig, pair: None } })
 }
 
 /// The format that the leading bits of an instruction select.
@@ -300,10 +311,6 @@ impl<'a> Decoder<'a> {
             self.inst.flags |= flag::MODS;
         }
         Ok(())
-    }
-
-    fn finish(self) -> Inst {
-        self.inst
     }
 
     /// VCC as a source or a destination.

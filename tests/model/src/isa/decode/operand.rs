@@ -30,7 +30,7 @@ const F64: [u64; 9] = [
 ];
 
 /// The bits that inline constant `code` has in an operand of type `ty`; `None` if it is not one.
-pub(super) fn inline_constant(code: u32, ty: Ty) -> Option<u64> {
+pub(in crate::isa) fn inline_constant(code: u32, ty: Ty) -> Option<u64> {
     let wide = matches!(ty, Ty::F64 | Ty::I64 | Ty::U64);
     let integer = match code {
         128..=192 => Some(i64::from(code) - 128),
@@ -77,16 +77,19 @@ impl Decoder<'_> {
             2 => 2,
             _ => 4,
         };
-        let null = self.target.is_gfx11() && code == 124;
-        if null {
-            return Some(sgpr::NULL);
+        if self.target.is_gfx11() && code == 124 {
+            return Some(sgpr::NULL).filter(|_| width <= 2);
         }
         if !code.is_multiple_of(align) {
             return None;
         }
         let last = code.checked_add(width.max(1) - 1)?;
+        // gfx9 keeps FLAT_SCRATCH and XNACK_MASK at 102..=105: no group of SGPRs runs into them.
+        let highest = if self.target.is_gfx9() { 101 } else { 105 };
         match code {
-            0..=105 if last <= 105 => Some(code),
+            0..=105 if last <= highest => Some(code),
+            102 | 104 if width == 2 => Some(code),
+            102..=105 if width <= 1 => Some(code),
             106 | 107 if last <= 107 => Some(code),
             108..=123 if last <= 123 => Some(code),
             124 if width <= 1 => Some(sgpr::M0),
@@ -181,7 +184,7 @@ impl Decoder<'_> {
                 let bits = bits.ok_or_else(|| self.reserved(field, code))?;
                 self.pools.constant(bits)
             }
-            235..=239 | 251..=254 if takes(class::SGPR) => {
+            235..=239 | 251..=254 if takes(class::SGPR) && takes(class::CONST) => {
                 self.special(code, operand).ok_or_else(|| self.reserved(field, code))
             }
             _ => Err(self.reserved(field, code)),

@@ -15,7 +15,7 @@ impl Decoder<'_> {
         Ok(())
     }
 
-    pub(super) fn sop1(&mut self, word: u32) -> Result<(), DecodeError> {
+    pub(super) fn sop1(&mut self, word: u32) -> Result<&'static Sig, DecodeError> {
         let sig = self.begin(Format::Sop1, word >> 8 & 0xff, 1)?;
         self.scalar_dst(word >> 16 & 0x7f, sig)?;
         if sig.src[0].exists() {
@@ -24,10 +24,10 @@ impl Decoder<'_> {
             // s_sendmsg_rtn_*: the field is the message.
             self.inst.imm = i32::from(low8(word));
         }
-        Ok(())
+        Ok(sig)
     }
 
-    pub(super) fn sop2(&mut self, word: u32) -> Result<(), DecodeError> {
+    pub(super) fn sop2(&mut self, word: u32) -> Result<&'static Sig, DecodeError> {
         let sig = self.begin(Format::Sop2, word >> 23 & 0x7f, 1)?;
         self.scalar_dst(word >> 16 & 0x7f, sig)?;
         let [first, second, _] = sig.src;
@@ -47,10 +47,10 @@ impl Decoder<'_> {
         if sig.has(shape::TIED) {
             self.inst.src[2] = Src::s(low8(u32::from(self.inst.dst)));
         }
-        Ok(())
+        Ok(sig)
     }
 
-    pub(super) fn sopc(&mut self, word: u32) -> Result<(), DecodeError> {
+    pub(super) fn sopc(&mut self, word: u32) -> Result<&'static Sig, DecodeError> {
         let sig = self.begin(Format::Sopc, word >> 16 & 0x7f, 1)?;
         self.inst.src[0] = self.source("ssrc0", word & 0xff, sig.src[0])?;
         let code = word >> 8 & 0xff;
@@ -60,10 +60,10 @@ impl Decoder<'_> {
             // s_set_gpr_idx_on: the field is the mode.
             self.inst.imm = i32::from(low8(code));
         }
-        Ok(())
+        Ok(sig)
     }
 
-    pub(super) fn sopk(&mut self, word: u32) -> Result<(), DecodeError> {
+    pub(super) fn sopk(&mut self, word: u32) -> Result<&'static Sig, DecodeError> {
         let sig = self.begin(Format::Sopk, word >> 23 & 0x1f, 1)?;
         let code = word >> 16 & 0x7f;
         self.scalar_dst(code, sig)?;
@@ -75,13 +75,13 @@ impl Decoder<'_> {
             let literal = self.literal()?;
             self.inst.src[0] = self.pools.constant(u64::from(literal))?;
         }
-        Ok(())
+        Ok(sig)
     }
 
-    pub(super) fn sopp(&mut self, word: u32) -> Result<(), DecodeError> {
+    pub(super) fn sopp(&mut self, word: u32) -> Result<&'static Sig, DecodeError> {
         let sig = self.begin(Format::Sopp, word >> 16 & 0x7f, 1)?;
         self.inst.imm = self.simm16(word, sig);
-        Ok(())
+        Ok(sig)
     }
 
     fn simm16(&self, word: u32, sig: &Sig) -> i32 {
@@ -94,7 +94,7 @@ impl Decoder<'_> {
         }
     }
 
-    pub(super) fn smem(&mut self, word: u32) -> Result<(), DecodeError> {
+    pub(super) fn smem(&mut self, word: u32) -> Result<&'static Sig, DecodeError> {
         let sig = self.begin(Format::Smem, word >> 18 & 0xff, 2)?;
         let high = self.word(1)?;
         let glc = if self.target.is_gfx9() { word >> 16 & 1 } else { word >> 14 & 1 };
@@ -106,11 +106,14 @@ impl Decoder<'_> {
             self.inst.flags |= flag::CACHE | flag::GLC;
         }
         self.scalar_dst(data, sig)?;
+        if self.inst.flags & flag::WRITES_EXEC != 0 {
+            return Err(self.reserved("sdata", data)); // loads cannot write EXEC
+        }
         if sig.src[2].exists() {
             self.inst.src[2] = self.source("sdata", data, sig.src[2])?;
         }
         if !sig.src[0].exists() {
-            return Ok(());
+            return Ok(sig);
         }
         self.inst.src[0] = self.source("sbase", (word & 0x3f) << 1, sig.src[0])?;
         let offset = signed(high, 21);
@@ -134,6 +137,6 @@ impl Decoder<'_> {
             self.inst.src[1] = Src::s(register);
             self.inst.flags |= flag::SOFFSET;
         }
-        Ok(())
+        Ok(sig)
     }
 }

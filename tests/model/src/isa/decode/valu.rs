@@ -3,7 +3,7 @@
 use super::super::ir::{Dpp, Mods, Sdwa, Src, flag, sgpr};
 use super::super::sig::{Format, Operand, Sig, Ty, class, flag as shape};
 use super::operand::literal_constant;
-use super::{DecodeError, Decoded, Decoder, low8};
+use super::{DecodeError, Decoded, Decoder, Shape, low8};
 
 /// Bits of [`Sig::mods`].
 pub(super) mod modbit {
@@ -20,7 +20,11 @@ const DPP8: u32 = 233;
 const DPP8_FI: u32 = 234;
 
 impl Decoder<'_> {
-    pub(super) fn vop_e32(&mut self, format: Format, word: u32) -> Result<(), DecodeError> {
+    pub(super) fn vop_e32(
+        &mut self,
+        format: Format,
+        word: u32,
+    ) -> Result<&'static Sig, DecodeError> {
         let opcode = match format {
             Format::Vop1 => word >> 9 & 0xff,
             Format::Vop2 => word >> 25 & 0x3f,
@@ -51,7 +55,8 @@ impl Decoder<'_> {
             self.inst.sdst = sdst.unwrap_or_else(|| self.compare_destination(format, sig));
         }
         self.last_source(sig);
-        self.store_mods()
+        self.store_mods()?;
+        Ok(sig)
     }
 
     /// Where a compare or carry without a field for it goes.
@@ -153,7 +158,9 @@ impl Decoder<'_> {
         }
         let bit = |n: u32| u8::from(word >> n & 1 != 0);
         let ctrl = word >> 8 & 0x1ff;
-        if !self.dpp_ctrl_exists(ctrl) {
+        let wide = sig.dst_width() == 2 || sig.src.iter().any(|operand| operand.width == 2);
+        let only_newbcast = wide && !(0x150..=0x15f).contains(&ctrl);
+        if !self.dpp_ctrl_exists(ctrl) || only_newbcast {
             return Err(self.reserved("dpp_ctrl", ctrl));
         }
         let allowed = |slot: u16, first: u16| u8::from(sig.mods >> (first + slot) & 1 != 0);
@@ -247,7 +254,8 @@ impl Decoder<'_> {
         first.flags |= flag::VOPD_X;
         first.vgprs = first.vgprs.max(second.vgprs);
         second.words = 0;
-        Ok(Decoded { inst: first, pair: Some(second) })
+        let shape = Shape { format: Format::VopdX, sig: sig_x, pair: Some(sig_y) };
+        Ok(Decoded { inst: first, pair: Some(second), shape })
     }
 
     fn dual_half(&mut self, sig: &Sig, src0: u32, src1: u32, dst: u32) -> Result<(), DecodeError> {

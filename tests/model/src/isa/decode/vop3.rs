@@ -16,7 +16,7 @@ fn bits3(bits: u16, first: u16) -> u8 {
 }
 
 impl Decoder<'_> {
-    pub(super) fn vop3(&mut self, word: u32) -> Result<(), DecodeError> {
+    pub(super) fn vop3(&mut self, word: u32) -> Result<&'static Sig, DecodeError> {
         let sig = self.begin(Format::Vop3, word >> 16 & 0x3ff, 2)?;
         if sig.has(shape::GRAPHICS) {
             return Err(DecodeError::Graphics { format: Format::Vinterp, words: 2 });
@@ -48,7 +48,8 @@ impl Decoder<'_> {
         if sig.has(shape::TIED) {
             self.inst.src[2] = Src::v(self.inst.dst);
         }
-        self.store_mods()
+        self.store_mods()?;
+        Ok(sig)
     }
 
     /// Reads the source fields that the operation has; the others are ignored.
@@ -96,7 +97,7 @@ impl Decoder<'_> {
         Ok(number)
     }
 
-    pub(super) fn vop3p(&mut self, word: u32) -> Result<(), DecodeError> {
+    pub(super) fn vop3p(&mut self, word: u32) -> Result<&'static Sig, DecodeError> {
         let sig = self.begin(Format::Vop3p, word >> 16 & 0x7f, 2)?;
         let high = self.word(1)?;
         if sig.has(shape::MFMA) {
@@ -124,7 +125,7 @@ impl Decoder<'_> {
             let mut rest = self.mods;
             rest.opsel_hi = 0;
             if rest == super::Mods::default() {
-                return Ok(());
+                return Ok(sig);
             }
         }
         if !mix {
@@ -132,11 +133,17 @@ impl Decoder<'_> {
             self.mods.opsel_hi |= 7 & !opsel_hi_of(sig.mods);
         }
         self.keep_mods = true;
-        self.store_mods()
+        self.store_mods()?;
+        Ok(sig)
     }
 
     /// MFMA and SMFMAC.
-    fn matrix(&mut self, word: u32, high: u32, sig: &Sig) -> Result<(), DecodeError> {
+    fn matrix(
+        &mut self,
+        word: u32,
+        high: u32,
+        sig: &'static Sig,
+    ) -> Result<&'static Sig, DecodeError> {
         // gfx908 accumulates in AccVGPRs only.
         let acc_cd = self.target == Target::Gfx908 || word >> 15 & 1 != 0;
         // Sparse operations have an index register in source 2, never an AccVGPR.
@@ -145,6 +152,7 @@ impl Decoder<'_> {
         self.three_sources(high, sig, acc, 0)?;
         self.inst.dst = self.any_vgpr("vdst", word & 0xff, sig.dst_width(), acc_cd)?;
         self.mods.matrix = [low8(word >> 8 & 7), low8(word >> 11 & 0xf), low8(high >> 29)];
-        self.store_mods()
+        self.store_mods()?;
+        Ok(sig)
     }
 }
