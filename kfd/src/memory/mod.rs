@@ -90,6 +90,32 @@ impl Allocation {
         Ok(Arc::new(allocation))
     }
 
+    /// Takes over memory that KFD knows already, for the addresses of `lease`, mapped nowhere yet.
+    pub fn adopt(
+        core: &Arc<Core>,
+        handle: MemHandle,
+        lease: Lease,
+        bytes: u64,
+        kind: MemoryKind,
+        gpu: GpuId,
+    ) -> Self {
+        let addr = GpuAddr::new(lease.start());
+        let info = AllocationInfo { addr, bytes, kind, gpu, label: "imported buffer" };
+        core.registry.insert(info);
+        Self {
+            core: Arc::clone(core),
+            handle,
+            info,
+            mapped: Mutex::default(),
+            parts: Some(Parts { mapping: None, lease }),
+            immortal: AtomicBool::new(false),
+        }
+    }
+
+    pub fn core(&self) -> &Arc<Core> {
+        &self.core
+    }
+
     pub fn handle(&self) -> MemHandle {
         self.handle
     }
@@ -102,7 +128,7 @@ impl Allocation {
         self.info.addr
     }
 
-    fn object(&self) -> Object {
+    pub fn object(&self) -> Object {
         Object::Memory { handle: self.handle, addr: self.info.addr, bytes: self.info.bytes }
     }
 

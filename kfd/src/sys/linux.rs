@@ -3,8 +3,8 @@
 
 use std::collections::BTreeMap;
 use std::ffi::c_void;
-use std::mem;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::mem::{self, offset_of};
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::ptr::{self, NonNull};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -13,6 +13,8 @@ use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::fs::{Dir, Mode, OFlags};
 use rustix::ioctl::{Ioctl, IoctlOutput, Opcode};
 use rustix::mm::{MapFlags, ProtFlags};
+
+use crate::abi::{ExportDmabufArgs, SmiEventsArgs, request};
 
 use super::{Advice, Backing, Errno, FileId, Kernel, MapRequest, Metadata, OpenFlags, Protection};
 
@@ -45,6 +47,17 @@ impl Linux {
     fn file(&self, file: FileId) -> Result<Arc<OwnedFd>, Errno> {
         let files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
         files.get(&file.0).cloned().ok_or(Errno::BADF)
+    }
+}
+
+/// Offset in the argument of the descriptor that a successful KFD ioctl has made, bytes.
+///
+/// The whole request word is compared, so that another driver's ioctl is never taken for it.
+fn new_descriptor(request: u32) -> Option<usize> {
+    match request {
+        request::SMI_EVENTS => Some(offset_of!(SmiEventsArgs, anon_fd)),
+        request::EXPORT_DMABUF => Some(offset_of!(ExportDmabufArgs, dmabuf_fd)),
+        _ => None,
     }
 }
 
@@ -103,7 +116,15 @@ impl Kernel for Linux {
         let call = Raw { request: Opcode::from(request), arg };
         // SAFETY: the caller vouches that `request` takes `arg` and that pointers inside it are
         // valid for the call.
-        unsafe { rustix::ioctl::ioctl(fd.as_fd(), call) }
+        let result = unsafe { rustix::ioctl::ioctl(fd.as_fd(), call) }?;
+        if let Some(offset) = new_descriptor(request)
+            && let Some(bytes) = arg.get(offset..).and_then(|rest| rest.first_chunk::<4>())
+            && let Ok(raw) = RawFd::try_from(u32::from_ne_bytes(*bytes))
+        {
+            // SAFETY: KFD has just made this descriptor for this call, so nobody else owns it.
+            self.adopt(unsafe { OwnedFd::from_raw_fd(raw) });
+        }
+        Ok(result)
     }
 
     unsafe fn mmap(&self, request: &MapRequest) -> Result<NonNull<u8>, Errno> {

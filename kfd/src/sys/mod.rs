@@ -107,7 +107,8 @@ pub trait Kernel: Send + Sync + std::fmt::Debug {
     fn close(&self, file: FileId);
 
     /// Issues an ioctl. `arg` is the whole argument, both in and out; its length is what the
-    /// caller's `request` encodes. Returns the kernel's non-negative result.
+    /// caller's `request` encodes. Returns the kernel's non-negative result. A descriptor that the
+    /// ioctl makes (SMI_EVENTS, EXPORT_DMABUF) is a [`FileId`] of this kernel.
     ///
     /// # Errors
     /// The errno of `ioctl`. `arg` may have been written even so.
