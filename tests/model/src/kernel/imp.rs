@@ -127,7 +127,7 @@ impl Kernel for Model {
         if rounds == 0
             && let Some(runner) = self.runner()
         {
-            runner.kick();
+            runner.help();
         }
         if rounds < 16 { std::hint::spin_loop() } else { std::thread::yield_now() }
     }

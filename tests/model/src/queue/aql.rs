@@ -21,6 +21,8 @@ pub(super) enum Step {
     Next,
     /// Not yet: look again.
     Wait,
+    /// Not before an earlier packet has completed.
+    Blocked,
     /// Refused.
     Refuse(PacketError),
 }
@@ -51,7 +53,7 @@ impl Queue {
             return Progress::Idle;
         }
         if !state.wants_hardware() {
-            return if state.flights.is_empty() { Progress::Idle } else { Progress::Waiting };
+            return Progress::Idle;
         }
         if !runner.faults().fetches() {
             return Progress::Idle;
@@ -92,6 +94,7 @@ impl Queue {
             state.fetch_limit = state.fetch_limit.max(last.saturating_add(1));
         }
         let mut moved = rung.is_some();
+        let mut blocked = false;
         for _ in 0..PER_TURN {
             match state.halt {
                 Halt::No => {}
@@ -111,6 +114,10 @@ impl Queue {
             match self.packet(runner, state) {
                 Ok(Step::Next) => moved = true,
                 Ok(Step::Wait) => break,
+                Ok(Step::Blocked) => {
+                    blocked = true;
+                    break;
+                }
                 Ok(Step::Refuse(error)) => {
                     runner.packet_error(self, state, error);
                     return Progress::Moved;
@@ -123,8 +130,9 @@ impl Queue {
         }
         match () {
             () if moved => Progress::Moved,
-            () if state.next < state.fetch_limit || !state.flights.is_empty() => Progress::Waiting,
-            () => Progress::Idle,
+            () if state.next < state.fetch_limit && !blocked => Progress::Waiting,
+            () if state.flights.is_empty() => Progress::Idle,
+            () => Progress::Running,
         }
     }
 
@@ -138,7 +146,7 @@ impl Queue {
             return Ok(Step::Wait);
         }
         if head.barrier() && !state.flights.is_empty() || state.flights.len() >= MAX_FLIGHTS {
-            return Ok(Step::Wait);
+            return Ok(Step::Blocked);
         }
         let mut bytes = [0; 64];
         space.read(at, &mut bytes)?;
@@ -253,8 +261,8 @@ impl Queue {
 impl Runner {
     /// The engine is done with a dispatch.
     pub(super) fn dispatch_finished(&self, queue: &Queue, index: u64, outcome: Outcome) {
-        let mut state = queue.lock();
-        let state = &mut *state;
+        let mut guard = queue.lock();
+        let state = &mut *guard;
         if outcome == Outcome::Completed
             && !state.destroyed
             && !queue.setup.device.is_evicted()
@@ -262,6 +270,10 @@ impl Runner {
         {
             self.access_error(queue, state, error);
         }
-        self.kick();
+        drop(guard);
+        // What waited for it goes on here and now, without the way through another thread.
+        if queue.advance(self) >= Progress::Waiting {
+            self.kick();
+        }
     }
 }

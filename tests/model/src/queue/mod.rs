@@ -161,7 +161,9 @@ pub(crate) struct Queue {
 enum Progress {
     /// Nothing to do until the doorbell rings.
     Idle,
-    /// Something must be looked at again: a signal, a header, a running kernel.
+    /// Nothing to do until a kernel ends, which is told, or the doorbell rings.
+    Running,
+    /// Something must be looked at again: a signal, a header.
     Waiting,
     /// Packets moved.
     Moved,

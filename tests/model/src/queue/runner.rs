@@ -212,6 +212,13 @@ impl Runner {
         running || progress == Progress::Moved
     }
 
+    /// Looks at the queues on the caller's thread, which is about to wait for one of them.
+    pub(crate) fn help(&self) {
+        if self.look() >= Progress::Waiting {
+            self.kick();
+        }
+    }
+
     /// Makes the watching thread look now.
     pub(crate) fn kick(&self) {
         if let Some(thread) = self.waker.get() {
@@ -281,7 +288,7 @@ fn watch(runner: &Weak<Runner>) {
         sleep = match progress {
             _ if idle => Duration::MAX,
             _ if since < NEAR => NEAR_SLEEP,
-            Progress::Waiting => (sleep * 2).min(WAITING_SLEEP),
+            Progress::Waiting | Progress::Moved => (sleep * 2).min(WAITING_SLEEP),
             _ => (sleep * 2).min(LONGEST_SLEEP),
         };
         let before = Instant::now();

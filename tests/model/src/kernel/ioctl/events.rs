@@ -107,8 +107,8 @@ impl Model {
             Ok((data.event_id.0, data.signal_event_data().last_event_age))
         })?;
         args.wait_result = wait.test();
-        if args.timeout != 0 {
-            runner.kick();
+        if args.timeout != 0 && args.wait_result == WaitResult::TIMEOUT && !self.config.stepped {
+            runner.help();
         }
         while args.wait_result == WaitResult::TIMEOUT {
             if deadline.is_some_and(|at| Instant::now() >= at) {
