@@ -8,8 +8,8 @@ use pm4::GpuAddr;
 use crate::abi::{self, MmapType};
 use crate::core::{Core, lock};
 use crate::error::{Error, Result};
-use crate::event::{Events, Fired};
-use crate::memory::{Allocation, Mapping};
+use crate::event::{EventPage, Events, Fired};
+use crate::memory::{Allocation, Mapping, MemoryRequest};
 use crate::queue::{KernelLabel, QueueCore, Runtime, TrapHandler};
 use crate::report::{FaultCause, FaultReport};
 use crate::signal::SignalPool;
@@ -26,6 +26,15 @@ struct PerGpu {
     /// `Some(None)`: there is no handler for this GPU.
     trap: Mutex<Option<Option<Arc<TrapHandler>>>>,
     doorbells: Mutex<Option<(u64, Arc<Mapping>)>>,
+    /// The page of registers that flush the host data path.
+    flush: Mutex<Option<Arc<Allocation>>>,
+}
+
+/// The events, and the page they need: it stays when making the events failed.
+#[derive(Debug, Default)]
+struct EventState {
+    page: Option<Arc<EventPage>>,
+    events: Option<Arc<Events>>,
 }
 
 /// A `Kfd`'s state.
@@ -35,7 +44,7 @@ pub(crate) struct Context {
     gpus: Vec<PerGpu>,
     /// Memory to be mapped on every GPU that comes into use.
     shared: Mutex<Vec<Arc<Allocation>>>,
-    events: Mutex<Option<Arc<Events>>>,
+    events: Mutex<EventState>,
     pub signals: Mutex<SignalPool>,
     queues: Mutex<Vec<Arc<QueueCore>>>,
     runtime: Mutex<Runtime>,
@@ -89,20 +98,27 @@ impl Context {
 
     /// The events, made on the first call, with the event page on the GPU at `index`.
     pub fn events(&self, index: usize) -> Result<Arc<Events>> {
-        let mut slot = lock(&self.events);
-        if let Some(events) = &*slot {
+        let mut state = lock(&self.events);
+        if let Some(events) = &state.events {
             return Ok(Arc::clone(events));
         }
         self.acquire(index)?;
-        let events = Arc::new(Events::new(&self.core, index)?);
-        self.share(events.page())?;
-        Ok(Arc::clone(slot.insert(events)))
+        let page = match &state.page {
+            Some(page) => Arc::clone(page),
+            None => {
+                let page = Arc::new(EventPage::new(&self.core, index)?);
+                self.share(page.memory())?;
+                Arc::clone(state.page.insert(page))
+            }
+        };
+        let events = Arc::new(Events::new(&self.core, page)?);
+        Ok(Arc::clone(state.events.insert(events)))
     }
 
     /// The events of a `Kfd` that has a signal or a queue.
     pub fn any_events(&self) -> Result<Arc<Events>> {
         let none = Error::InvalidArgument { call: "wait", what: "the number of signals", value: 0 };
-        lock(&self.events).clone().ok_or(none)
+        lock(&self.events).events.clone().ok_or(none)
     }
 
     /// Whether KFD delivers exceptions; asks for them on the first call.
@@ -145,6 +161,25 @@ impl Context {
             Error::System { call: "mmap", what, errno }
         })?;
         Ok(Arc::clone(&slot.insert((offset, Arc::new(page))).1))
+    }
+
+    /// Flushes the host data path of a GPU. Source: docs/ABI.md §mmap.
+    pub fn flush_host_writes(&self, index: usize) -> Result<()> {
+        let mut slot = lock(&self.per_gpu(index)?.flush);
+        let page = match &*slot {
+            Some(page) => page,
+            None => {
+                let request = MemoryRequest::mmio_remap().label("host data path registers");
+                slot.insert(Allocation::new(&self.core, index, &request)?)
+            }
+        };
+        let offset = u64::from(abi::MmioRemap::HDP_MEM_FLUSH_CNTL.0);
+        let register = page.mapping()?.u32(offset)?;
+        aql::store_fence(); // VRAM is mapped write-combined
+        register.store(1, Ordering::Release);
+        // The read comes back only after the flush.
+        register.load(Ordering::Acquire);
+        Ok(())
     }
 
     /// Gives a kernel's name a number for [`Queue::submit`](crate::Queue::submit).
@@ -206,6 +241,9 @@ impl Context {
     /// that is not ours is none of our business.
     fn lose(&self, gpu_id: crate::GpuId, cause: FaultCause) -> Result<()> {
         let Some(index) = self.core.index_of(gpu_id) else { return Ok(()) };
+        if self.core.gpu(index)?.is_lost() {
+            return Ok(());
+        }
         let queues: Vec<Arc<QueueCore>> =
             self.queues().into_iter().filter(|queue| queue.gpu() == index).collect();
         self.core.gpu(index)?.lose(|| FaultReport {

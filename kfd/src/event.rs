@@ -3,8 +3,8 @@
 //! A GPU signals by storing an event's id in its slot of the event page and raising an interrupt.
 //! KFD wakes the waiters of that event. Source: docs/ABI.md §Events.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
 use pm4::GpuAddr;
 
@@ -43,28 +43,46 @@ pub(crate) struct Fired {
     pub hardware: Option<abi::HsaHwExceptionData>,
 }
 
-/// The event page and the events of a `Kfd`.
+/// The page that GPUs signal through. KFD takes one for the life of the process.
+#[derive(Debug)]
+pub(crate) struct EventPage {
+    memory: Arc<Allocation>,
+    /// Whether KFD has it.
+    given: AtomicBool,
+}
+
+impl EventPage {
+    /// Allocates it on the GPU at `index`.
+    pub fn new(core: &Arc<Core>, index: usize) -> Result<Self> {
+        let request =
+            MemoryRequest::gtt(abi::EVENT_PAGE_BYTES).coherent().uncached().label("event page");
+        let memory = Allocation::new(core, index, &request)?;
+        Ok(Self { memory, given: AtomicBool::new(false) })
+    }
+
+    /// Its memory: every GPU that signals needs it mapped.
+    pub fn memory(&self) -> &Arc<Allocation> {
+        &self.memory
+    }
+}
+
+/// The events of a `Kfd`.
 #[derive(Debug)]
 pub(crate) struct Events {
     core: Arc<Core>,
-    page: Arc<Allocation>,
+    page: Arc<EventPage>,
     /// Fires when a queue reports an exception, and when a loss has been recorded.
     pub alert: SignalEvent,
     memory: EventId,
     hardware: EventId,
     has_age: bool,
     /// Events to destroy in the end.
-    all: std::sync::Mutex<Vec<EventId>>,
-    /// Whether the event page is known to KFD, which then never lets go of it.
-    page_given: AtomicBool,
+    all: Mutex<Vec<EventId>>,
 }
 
 impl Events {
-    /// Allocates the event page on the GPU at `index` and creates the events of all waits.
-    pub fn new(core: &Arc<Core>, index: usize) -> Result<Self> {
-        let request =
-            MemoryRequest::gtt(abi::EVENT_PAGE_BYTES).coherent().uncached().label("event page");
-        let page = Allocation::new(core, index, &request)?;
+    /// Creates the events of all waits.
+    pub fn new(core: &Arc<Core>, page: Arc<EventPage>) -> Result<Self> {
         let mut events = Self {
             core: Arc::clone(core),
             page,
@@ -72,18 +90,12 @@ impl Events {
             memory: EventId(0),
             hardware: EventId(0),
             has_age: core.at_least(14),
-            all: std::sync::Mutex::default(),
-            page_given: AtomicBool::new(false),
+            all: Mutex::default(),
         };
         events.alert = events.create_signal()?;
         events.memory = events.create(EventType::MEMORY)?.event_id;
         events.hardware = events.create(EventType::HW_EXCEPTION)?.event_id;
         Ok(events)
-    }
-
-    /// The event page: every GPU that signals needs it mapped.
-    pub fn page(&self) -> &Arc<Allocation> {
-        &self.page
     }
 
     /// Whether KFD's waits cannot miss a wake-up.
@@ -92,17 +104,17 @@ impl Events {
     }
 
     fn create(&self, event_type: EventType) -> Result<abi::CreateEventArgs> {
-        let first = !self.page_given.load(Ordering::Relaxed);
+        let first = !self.page.given.load(Ordering::Relaxed);
         let mut args = abi::CreateEventArgs {
-            event_page_offset: if first { self.page.handle().0 } else { 0 },
+            event_page_offset: if first { self.page.memory.handle().0 } else { 0 },
             event_type,
             auto_reset: 1,
             ..Default::default()
         };
         self.core.call(&mut args, Object::Process)?;
         if first {
-            self.page.keep_for_ever();
-            self.page_given.store(true, Ordering::Relaxed);
+            self.page.memory.keep_for_ever();
+            self.page.given.store(true, Ordering::Relaxed);
         }
         lock(&self.all).push(args.event_id);
         Ok(args)
@@ -116,7 +128,7 @@ impl Events {
             let value = u64::from(slot);
             return Err(Error::Nonsense { call: "CREATE_EVENT", what: "the slot index", value });
         }
-        let mailbox = GpuAddr::new(self.page.addr().get() + 8 * u64::from(slot));
+        let mailbox = GpuAddr::new(self.page.memory.addr().get() + 8 * u64::from(slot));
         Ok(SignalEvent { id: args.event_id, mailbox, age: AtomicU64::new(1) })
     }
 

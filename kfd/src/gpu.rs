@@ -107,6 +107,17 @@ impl Gpu {
         Allocation::new(&self.context.core, self.index, request).map(Buffer)
     }
 
+    /// Makes the CPU's earlier stores to VRAM visible to the GPU: they pass through a buffer of the
+    /// host data path. Needed before a packet reads VRAM that the CPU has just written; never for
+    /// system memory.
+    ///
+    /// # Errors
+    /// [`Error::Ioctl`] of ALLOC_MEMORY_OF_GPU where the GPU has no such register page.
+    pub fn flush_host_writes(&self) -> Result<()> {
+        self.acquire()?;
+        self.context.flush_host_writes(self.index)
+    }
+
     /// Makes a signal that GPUs decrement and threads wait for, asleep if need be.
     ///
     /// # Errors

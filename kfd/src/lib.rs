@@ -1,4 +1,41 @@
-//! AMD GPU compute over `/dev/kfd`.
+//! AMD GPU compute over `/dev/kfd`: topology, memory, queues, signals, waits, faults.
+//!
+//! ```text
+//! Kfd ── gpus() ──> Gpu ── allocate() ──────> Buffer    memory, one address for CPU and GPU
+//!  │                 ├──── create_queue() ──> Queue     an AQL ring and its doorbell
+//!  │                 └──── create_signal() ─> Signal    what packets decrement and threads wait for
+//!  └─ topology(), unusable(), leaks()         access::diagnose(), process::processes()
+//! ```
+//!
+//! A program opens the device, allocates, makes a queue, submits packets of crate `aql`, and waits.
+//! `kfd/examples/vector_add.rs` is a complete one.
+//!
+//! ```no_run
+//! use std::time::Duration;
+//! # fn main() -> kfd::Result<()> {
+//! let kfd = kfd::Kfd::open()?;
+//! let gpu = kfd.first_gpu()?;
+//! let queue = gpu.create_queue(&kfd::QueueRequest::aql(64))?;
+//! let done = gpu.create_signal(1)?;
+//! let packet = aql::BarrierAnd::noop().completion(done.addr()).encode();
+//! queue.submit(&packet, kfd::KernelLabel::NONE)?;
+//! queue.wait(&done, kfd::Until::Below(1), Duration::from_secs(1))?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Contract
+//! - No thread, no signal handler, no environment variable, no output, no global state. Everything
+//!   that is asked of Linux goes through [`sys::Kernel`].
+//! - Every handle is `Send` and `Sync`. [`Queue::submit`] is plain stores into mapped memory:
+//!   no system call, no lock, no allocation.
+//! - Every wait ends: done, [`Error::Timeout`], [`Error::DeviceLost`] or [`Error::QueueLost`].
+//! - A word that the device writes is loaded once, checked, and used from a private copy. Memory
+//!   that it shares is reached through atomics only, never through references to bytes.
+//! - What the device may still use is never freed: [`Kfd::leaks`] lists what could not be.
+//! - One process, one [`Kfd`]: clone it. A forked child opens its own.
+//!
+//! Numbers that mirror the kernel's interface cite a section of docs/ABI.md.
 #![deny(unsafe_code)]
 
 #[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]

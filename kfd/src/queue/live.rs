@@ -206,7 +206,7 @@ impl QueueCore {
     pub fn current_packet(&self) -> Option<String> {
         let ring = self.ring();
         let packet = ring.packet(ring.pending().start)?;
-        Some(format!("{:?}", packet.decode()))
+        Some(packet.decode().to_string())
     }
 
     /// Waits for room in the ring: `again` submits, and is tried until it is not refused for that.
