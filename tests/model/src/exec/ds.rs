@@ -2,7 +2,7 @@
 
 use super::atomic::Atomic;
 use super::context::{Context, Trouble};
-use super::flat::lds_atomic;
+use super::flat::{lds_atomic, operand};
 use super::wave::Wave;
 use crate::isa::Op;
 use crate::isa::ir::{Inst, Src, SrcKind, flag, sgpr};
@@ -18,7 +18,7 @@ macro_rules! lds_semantics {
         compare64 { $($d:ident $dr:ident => $kd:ident $dorder:ident,)+ }
     ) => {
         /// Executes an LDS instruction. `None`: not one; nothing changed.
-        #[inline(always)]
+        #[inline(never)]
         pub(super) fn step<const N: usize>(
             $w: &mut Wave<N>,
             $i: &Inst,
@@ -27,20 +27,20 @@ macro_rules! lds_semantics {
             Some(match $i.op {
                 $(Op::$op => $body,)+
                 $(
-                    Op::$a => atomic::<N, false>($w, $i, $cx, Atomic::$ka, Order::Data, false),
-                    Op::$ar => atomic::<N, false>($w, $i, $cx, Atomic::$ka, Order::Data, true),
+                    Op::$a => atomic($w, $i, $cx, false, Atomic::$ka, Order::Data, false),
+                    Op::$ar => atomic($w, $i, $cx, false, Atomic::$ka, Order::Data, true),
                 )+
                 $(
-                    Op::$b => atomic::<N, true>($w, $i, $cx, Atomic::$kb, Order::Data, false),
-                    Op::$br => atomic::<N, true>($w, $i, $cx, Atomic::$kb, Order::Data, true),
+                    Op::$b => atomic($w, $i, $cx, true, Atomic::$kb, Order::Data, false),
+                    Op::$br => atomic($w, $i, $cx, true, Atomic::$kb, Order::Data, true),
                 )+
                 $(
-                    Op::$c => atomic::<N, false>($w, $i, $cx, Atomic::$kc, Order::$corder, false),
-                    Op::$cr => atomic::<N, false>($w, $i, $cx, Atomic::$kc, Order::$corder, true),
+                    Op::$c => atomic($w, $i, $cx, false, Atomic::$kc, Order::$corder, false),
+                    Op::$cr => atomic($w, $i, $cx, false, Atomic::$kc, Order::$corder, true),
                 )+
                 $(
-                    Op::$d => atomic::<N, true>($w, $i, $cx, Atomic::$kd, Order::$dorder, false),
-                    Op::$dr => atomic::<N, true>($w, $i, $cx, Atomic::$kd, Order::$dorder, true),
+                    Op::$d => atomic($w, $i, $cx, true, Atomic::$kd, Order::$dorder, false),
+                    Op::$dr => atomic($w, $i, $cx, true, Atomic::$kd, Order::$dorder, true),
                 )+
                 _ => return None,
             })
@@ -94,13 +94,13 @@ lds_semantics! { w, i, cx;
         DsStore2addrStride64B32 => store_two::<N, 1>(w, i, cx, 64),
         DsStore2addrStride64B64 => store_two::<N, 2>(w, i, cx, 64),
         DsStoreAddtidB32 => store_addtid(w, i, cx),
-        DsStorexchgRtnB32 => atomic::<N, false>(w, i, cx, Atomic::Swap, Order::Data, true),
-        DsStorexchgRtnB64 => atomic::<N, true>(w, i, cx, Atomic::Swap, Order::Data, true),
+        DsStorexchgRtnB32 => atomic(w, i, cx, false, Atomic::Swap, Order::Data, true),
+        DsStorexchgRtnB64 => atomic(w, i, cx, true, Atomic::Swap, Order::Data, true),
         DsStorexchg2addrRtnB32 => exchange_two::<N, 1>(w, i, cx, 1),
         DsStorexchg2addrRtnB64 => exchange_two::<N, 2>(w, i, cx, 1),
         DsStorexchg2addrStride64RtnB32 => exchange_two::<N, 1>(w, i, cx, 64),
         DsStorexchg2addrStride64RtnB64 => exchange_two::<N, 2>(w, i, cx, 64),
-        DsWrapRtnB32 => atomic::<N, false>(w, i, cx, Atomic::Wrap, Order::Data, true),
+        DsWrapRtnB32 => atomic(w, i, cx, false, Atomic::Wrap, Order::Data, true),
         DsAppend => append(w, i, cx, true),
         DsConsume => append(w, i, cx, false),
         DsSwizzleB32 => swizzle(w, i),
@@ -406,10 +406,11 @@ fn store_addtid<const N: usize>(
 }
 
 #[inline(never)]
-fn atomic<const N: usize, const WIDE: bool>(
+fn atomic<const N: usize>(
     w: &mut Wave<N>,
     i: &Inst,
     cx: &mut Context<'_>,
+    wide: bool,
     kind: Atomic,
     order: Order,
     returns: bool,
@@ -419,18 +420,15 @@ fn atomic<const N: usize, const WIDE: bool>(
     if order == Order::Comparand {
         std::mem::swap(&mut first, &mut second);
     }
-    let operand = |lane: usize, row: usize| {
-        let low = u64::from(w.v[row][lane]);
-        if WIDE { low | u64::from(w.v[(row + 1) & 511][lane]) << 32 } else { low }
-    };
     let mut old = [[0; N]; 2];
     let mut result = Ok(());
     each(w, i, |lane, at| {
         if result.is_err() {
             return;
         }
-        let two = if kind.has_second() { operand(lane, second) } else { 0 };
-        match lds_atomic::<WIDE>(cx, at, kind, operand(lane, first), two) {
+        let one = operand(w, first, lane, wide);
+        let two = if kind.has_second() { operand(w, second, lane, wide) } else { 0 };
+        match lds_atomic(cx, at, wide, kind, one, two) {
             Ok(before) => {
                 old[0][lane] = before as u32;
                 old[1][lane] = (before >> 32) as u32;
@@ -442,7 +440,7 @@ fn atomic<const N: usize, const WIDE: bool>(
     if returns {
         let dst = dst(w, i);
         w.write_v(dst, &old[0]);
-        if WIDE {
+        if wide {
             w.write_v(dst.wrapping_add(1), &old[1]);
         }
     }

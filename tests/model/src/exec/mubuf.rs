@@ -5,12 +5,12 @@
 
 use super::atomic::Atomic;
 use super::context::{Context, Trouble};
-use super::flat::memory_atomic;
+use super::flat::{Part, memory_atomic, operand};
 use super::smem::fence;
 use super::wave::Wave;
 use crate::isa::Op;
 use crate::isa::ir::{Inst, SrcKind, flag};
-use crate::memory::{Element, Lanes};
+use crate::memory::Lanes;
 
 /// Declares `step` and `implements` from one list of operations.
 macro_rules! buffer_semantics {
@@ -21,7 +21,7 @@ macro_rules! buffer_semantics {
         atomics64 { $($b:ident => $kb:ident,)+ }
     ) => {
         /// Executes a buffer instruction. `None`: not one; nothing changed.
-        #[inline(always)]
+        #[inline(never)]
         pub(super) fn step<const N: usize>(
             $w: &mut Wave<N>,
             $i: &Inst,
@@ -29,8 +29,8 @@ macro_rules! buffer_semantics {
         ) -> Option<Result<(), Trouble>> {
             Some(match $i.op {
                 $($(Op::$op)|+ => $body,)+
-                $(Op::$a => atomic::<N, false>($w, $i, $cx, Atomic::$ka),)+
-                $(Op::$b => atomic::<N, true>($w, $i, $cx, Atomic::$kb),)+
+                $(Op::$a => atomic($w, $i, $cx, false, Atomic::$ka),)+
+                $(Op::$b => atomic($w, $i, $cx, true, Atomic::$kb),)+
                 _ => return None,
             })
         }
@@ -44,28 +44,28 @@ macro_rules! buffer_semantics {
 
 buffer_semantics! { w, i, cx;
     plain {
-        BufferLoadB32 => load::<N, u32>(w, i, cx, 1),
-        BufferLoadB64 => load::<N, u32>(w, i, cx, 2),
-        BufferLoadB96 => load::<N, u32>(w, i, cx, 3),
-        BufferLoadB128 => load::<N, u32>(w, i, cx, 4),
-        BufferLoadU8 => load::<N, u8>(w, i, cx, 1),
-        BufferLoadI8 => load::<N, i8>(w, i, cx, 1),
-        BufferLoadU16 => load::<N, u16>(w, i, cx, 1),
-        BufferLoadI16 => load::<N, i16>(w, i, cx, 1),
-        BufferLoadD16U8 => load_d16::<N, u8>(w, i, cx, false),
-        BufferLoadD16I8 => load_d16::<N, i8>(w, i, cx, false),
-        BufferLoadD16B16 => load_d16::<N, u16>(w, i, cx, false),
-        BufferLoadD16HiU8 => load_d16::<N, u8>(w, i, cx, true),
-        BufferLoadD16HiI8 => load_d16::<N, i8>(w, i, cx, true),
-        BufferLoadD16HiB16 => load_d16::<N, u16>(w, i, cx, true),
-        BufferStoreB32 => store::<N, u32>(w, i, cx, 1, 0),
-        BufferStoreB64 => store::<N, u32>(w, i, cx, 2, 0),
-        BufferStoreB96 => store::<N, u32>(w, i, cx, 3, 0),
-        BufferStoreB128 => store::<N, u32>(w, i, cx, 4, 0),
-        BufferStoreB8 => store::<N, u8>(w, i, cx, 1, 0),
-        BufferStoreB16 => store::<N, u16>(w, i, cx, 1, 0),
-        BufferStoreD16HiB8 => store::<N, u8>(w, i, cx, 1, 16),
-        BufferStoreD16HiB16 => store::<N, u16>(w, i, cx, 1, 16),
+        BufferLoadB32 => load(w, i, cx, Part::B32, 1),
+        BufferLoadB64 => load(w, i, cx, Part::B32, 2),
+        BufferLoadB96 => load(w, i, cx, Part::B32, 3),
+        BufferLoadB128 => load(w, i, cx, Part::B32, 4),
+        BufferLoadU8 => load(w, i, cx, Part::U8, 1),
+        BufferLoadI8 => load(w, i, cx, Part::I8, 1),
+        BufferLoadU16 => load(w, i, cx, Part::U16, 1),
+        BufferLoadI16 => load(w, i, cx, Part::I16, 1),
+        BufferLoadD16U8 => load_d16(w, i, cx, Part::U8, false),
+        BufferLoadD16I8 => load_d16(w, i, cx, Part::I8, false),
+        BufferLoadD16B16 => load_d16(w, i, cx, Part::U16, false),
+        BufferLoadD16HiU8 => load_d16(w, i, cx, Part::U8, true),
+        BufferLoadD16HiI8 => load_d16(w, i, cx, Part::I8, true),
+        BufferLoadD16HiB16 => load_d16(w, i, cx, Part::U16, true),
+        BufferStoreB32 => store(w, i, cx, Part::B32, 1, 0),
+        BufferStoreB64 => store(w, i, cx, Part::B32, 2, 0),
+        BufferStoreB96 => store(w, i, cx, Part::B32, 3, 0),
+        BufferStoreB128 => store(w, i, cx, Part::B32, 4, 0),
+        BufferStoreB8 => store(w, i, cx, Part::U8, 1, 0),
+        BufferStoreB16 => store(w, i, cx, Part::U16, 1, 0),
+        BufferStoreD16HiB8 => store(w, i, cx, Part::U8, 1, 16),
+        BufferStoreD16HiB16 => store(w, i, cx, Part::U16, 1, 16),
         BufferGl0Inv | BufferGl1Inv | BufferInv | BufferInvl2 | BufferWbinvl1 | BufferWbinvl1Vol | BufferWbl2 => fence(),
     }
     atomics32 {
@@ -136,10 +136,28 @@ struct Buffer {
     bounds: Bounds,
     /// Scalar offset: outside the swizzle.
     soffset: u32,
+    /// What a lane moves, and how many of them.
+    part: Part,
+    words: u32,
 }
 
 impl Buffer {
-    fn new<const N: usize>(w: &Wave<N>, i: &Inst, cx: &Context<'_>) -> Result<Self, Trouble> {
+    /// Bytes a lane moves.
+    fn bytes(&self) -> u32 {
+        match self.part {
+            Part::U8 | Part::I8 => 1,
+            Part::U16 | Part::I16 => 2,
+            Part::B32 => 4 * self.words,
+        }
+    }
+
+    fn new<const N: usize>(
+        w: &Wave<N>,
+        i: &Inst,
+        cx: &Context<'_>,
+        part: Part,
+        words: u32,
+    ) -> Result<Self, Trouble> {
         let SrcKind::S(v) = i.src[1].kind() else { return Err(Trouble::Illegal) };
         let word = [0, 1, 2, 3].map(|k| w.s32(v.wrapping_add(k)));
         let gfx9 = cx.env.target.is_gfx9();
@@ -170,6 +188,8 @@ impl Buffer {
             add_tid,
             bounds,
             soffset,
+            part,
+            words,
         })
     }
 
@@ -219,13 +239,8 @@ impl<const N: usize> Accessed<N> {
     }
 }
 
-fn accessed<const N: usize>(
-    w: &Wave<N>,
-    i: &Inst,
-    buffer: &Buffer,
-    k: u32,
-    bytes: u32,
-) -> Accessed<N> {
+fn accessed<const N: usize>(w: &Wave<N>, i: &Inst, buffer: &Buffer, k: u32) -> Accessed<N> {
+    let bytes = buffer.bytes();
     let row = match i.src[0].kind() {
         SrcKind::V(n) => usize::from(n),
         _ => 0,
@@ -262,19 +277,20 @@ fn data_register<const N: usize>(w: &Wave<N>, i: &Inst) -> u16 {
 }
 
 #[inline(never)]
-fn load<const N: usize, T: Element>(
+fn load<const N: usize>(
     w: &mut Wave<N>,
     i: &Inst,
     cx: &mut Context<'_>,
+    part: Part,
     words: u16,
 ) -> Result<(), Trouble> {
     if i.flags & flag::LDS != 0 {
-        return load_to_lds::<N, T>(w, i, cx, words);
+        return load_to_lds(w, i, cx, part, words);
     }
-    let buffer = Buffer::new(w, i, cx)?;
+    let buffer = Buffer::new(w, i, cx, part, u32::from(words))?;
     let mut rows = [[0; N]; 4];
     for (k, row) in rows.iter_mut().enumerate().take(usize::from(words)) {
-        fetch::<N, T>(w, i, cx, &buffer, k as u32, u32::from(words), row)?;
+        fetch(w, i, cx, &buffer, k as u32, row)?;
     }
     let dst = data_register(w, i);
     for (k, row) in rows.iter().enumerate().take(usize::from(words)) {
@@ -284,22 +300,27 @@ fn load<const N: usize, T: Element>(
 }
 
 /// Loads one element or dword per lane; lanes out of range get zero.
-fn fetch<const N: usize, T: Element>(
+fn fetch<const N: usize>(
     w: &Wave<N>,
     i: &Inst,
     cx: &mut Context<'_>,
     buffer: &Buffer,
     k: u32,
-    words: u32,
     row: &mut [u32; N],
 ) -> Result<(), Trouble> {
-    let bytes = if T::BYTES == 4 { 4 * words } else { T::BYTES as u32 };
-    let accessed = accessed(w, i, buffer, k, bytes);
+    let accessed = accessed(w, i, buffer, k);
     if accessed.exec == 0 {
         *row = [0; N];
         return Ok(());
     }
-    cx.view.gather::<N, T>(cx.slot, accessed.lanes(buffer), row)?;
+    let lanes = accessed.lanes(buffer);
+    match buffer.part {
+        Part::U8 => cx.view.gather::<N, u8>(cx.slot, lanes, row),
+        Part::I8 => cx.view.gather::<N, i8>(cx.slot, lanes, row),
+        Part::U16 => cx.view.gather::<N, u16>(cx.slot, lanes, row),
+        Part::I16 => cx.view.gather::<N, i16>(cx.slot, lanes, row),
+        Part::B32 => cx.view.gather::<N, u32>(cx.slot, lanes, row),
+    }?;
     for lane in 0..N {
         row[lane] &= accessed.mask[lane];
     }
@@ -308,18 +329,19 @@ fn fetch<const N: usize, T: Element>(
 
 /// `lds` bit: the data goes to LDS at M0 + immediate + 4 * lane instead of a register (gfx9).
 #[inline(never)]
-fn load_to_lds<const N: usize, T: Element>(
+fn load_to_lds<const N: usize>(
     w: &mut Wave<N>,
     i: &Inst,
     cx: &mut Context<'_>,
+    part: Part,
     words: u16,
 ) -> Result<(), Trouble> {
     if words != 1 {
         return Err(Trouble::Illegal);
     }
-    let buffer = Buffer::new(w, i, cx)?;
+    let buffer = Buffer::new(w, i, cx, part, 1)?;
     let mut row = [0; N];
-    fetch::<N, T>(w, i, cx, &buffer, 0, 1, &mut row)?;
+    fetch(w, i, cx, &buffer, 0, &mut row)?;
     let start = (w.s32(crate::isa::ir::sgpr::M0) & 0xffff).wrapping_add(i.imm as u32);
     for lane in (0..N).filter(|&lane| w.mask[lane] != 0) {
         cx.lds.write_u32(start.wrapping_add(4 * lane as u32), row[lane]);
@@ -328,15 +350,16 @@ fn load_to_lds<const N: usize, T: Element>(
 }
 
 #[inline(never)]
-fn load_d16<const N: usize, T: Element>(
+fn load_d16<const N: usize>(
     w: &mut Wave<N>,
     i: &Inst,
     cx: &mut Context<'_>,
+    part: Part,
     high: bool,
 ) -> Result<(), Trouble> {
-    let buffer = Buffer::new(w, i, cx)?;
+    let buffer = Buffer::new(w, i, cx, part, 1)?;
     let mut row = [0; N];
-    fetch::<N, T>(w, i, cx, &buffer, 0, 1, &mut row)?;
+    fetch(w, i, cx, &buffer, 0, &mut row)?;
     let dst = data_register(w, i);
     let old = &w.v[usize::from(dst) & 511];
     for k in 0..N {
@@ -351,57 +374,59 @@ fn load_d16<const N: usize, T: Element>(
 }
 
 #[inline(never)]
-fn store<const N: usize, T: Element>(
+fn store<const N: usize>(
     w: &mut Wave<N>,
     i: &Inst,
     cx: &mut Context<'_>,
+    part: Part,
     words: u32,
     shift: u32,
 ) -> Result<(), Trouble> {
-    let buffer = Buffer::new(w, i, cx)?;
+    let buffer = Buffer::new(w, i, cx, part, words)?;
     let first = usize::from(data_register(w, i));
     for k in 0..words {
-        let bytes = if T::BYTES == 4 { 4 * words } else { T::BYTES as u32 };
-        let accessed = accessed(w, i, &buffer, k, bytes);
+        let accessed = accessed(w, i, &buffer, k);
         if accessed.exec == 0 {
             continue;
         }
         let data = w.v[(first + k as usize) & 511].map(|value| value >> shift);
-        cx.view.scatter::<N, T>(cx.slot, accessed.lanes(&buffer), &data)?;
+        let lanes = accessed.lanes(&buffer);
+        match part {
+            Part::U8 | Part::I8 => cx.view.scatter::<N, u8>(cx.slot, lanes, &data),
+            Part::U16 | Part::I16 => cx.view.scatter::<N, u16>(cx.slot, lanes, &data),
+            Part::B32 => cx.view.scatter::<N, u32>(cx.slot, lanes, &data),
+        }?;
     }
     Ok(())
 }
 
 #[inline(never)]
-fn atomic<const N: usize, const WIDE: bool>(
+fn atomic<const N: usize>(
     w: &mut Wave<N>,
     i: &Inst,
     cx: &mut Context<'_>,
+    wide: bool,
     kind: Atomic,
 ) -> Result<(), Trouble> {
-    let buffer = Buffer::new(w, i, cx)?;
+    let buffer = Buffer::new(w, i, cx, Part::B32, if wide { 2 } else { 1 })?;
     let first = usize::from(data_register(w, i));
-    let words = if WIDE { 2 } else { 1 };
-    let operand = |lane: usize, at: usize| {
-        let low = u64::from(w.v[(first + at) & 511][lane]);
-        if WIDE { low | u64::from(w.v[(first + at + 1) & 511][lane]) << 32 } else { low }
-    };
-    let accessed = accessed(w, i, &buffer, 0, 4 * words as u32);
+    let words = if wide { 2 } else { 1 };
+    let accessed = accessed(w, i, &buffer, 0);
     let mut old = [[0; N]; 2];
     for lane in (0..N).filter(|&lane| accessed.mask[lane] != 0) {
         let at = buffer
             .base
             .wrapping_add(u64::from(buffer.soffset))
             .wrapping_add(u64::from(accessed.offset[lane]));
-        let second = if kind.has_second() { operand(lane, words) } else { 0 };
-        let before = memory_atomic::<WIDE>(cx, at, kind, operand(lane, 0), second)?;
+        let second = if kind.has_second() { operand(w, first + words, lane, wide) } else { 0 };
+        let before = memory_atomic(cx, at, wide, kind, operand(w, first, lane, wide), second)?;
         old[0][lane] = before as u32;
         old[1][lane] = (before >> 32) as u32;
     }
     if i.flags & flag::GLC != 0 {
         let dst = data_register(w, i);
         w.write_v(dst, &old[0]);
-        if WIDE {
+        if wide {
             w.write_v(dst.wrapping_add(1), &old[1]);
         }
     }

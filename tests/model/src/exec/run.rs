@@ -5,7 +5,7 @@ use super::context::{Context, Trouble};
 use super::control::{Flow, Stop};
 use super::wave::Wave;
 use super::{control, ds, flat, mubuf, salu, smem, trap, valu};
-use crate::isa::ir::flag;
+use crate::isa::ir::{Inst, flag};
 
 /// The X half of a dual-issue pair, while the Y half executes.
 struct Pair<const N: usize> {
@@ -101,12 +101,8 @@ pub(super) fn run<const N: usize>(w: &mut Wave<N>, cx: &mut Context<'_>, budget:
                     result
                 } else if let Some(result) = smem::step(w, i, cx) {
                     result
-                } else if let Some(result) = ds::step(w, i, cx) {
-                    result
-                } else if let Some(result) = mubuf::step(w, i, cx) {
-                    result
                 } else {
-                    Err(Trouble::Illegal)
+                    called(w, i, cx)
                 };
             if let Err(trouble) = result {
                 break trouble;
@@ -119,6 +115,15 @@ pub(super) fn run<const N: usize>(w: &mut Wave<N>, cx: &mut Context<'_>, budget:
             return stop;
         }
     }
+}
+
+/// The instructions that are not worth code in the loop.
+#[inline(never)]
+fn called<const N: usize>(w: &mut Wave<N>, i: &Inst, cx: &mut Context<'_>) -> Result<(), Trouble> {
+    let result = ds::step(w, i, cx)
+        .or_else(|| flat::step_called(w, i, cx))
+        .or_else(|| mubuf::step(w, i, cx));
+    result.unwrap_or(Err(Trouble::Illegal))
 }
 
 /// There is no instruction at `w.pc`. `None`: a handler takes it.

@@ -7,7 +7,7 @@
 mod lanes;
 mod view;
 
-pub(crate) use lanes::{Element, Lanes};
+pub(crate) use lanes::Lanes;
 pub use view::View;
 
 use std::fmt;

@@ -1,0 +1,183 @@
+//! How fast the model interprets compiled kernels, beside the prototype's loops in the same
+//! process: a 256x256 matrix product and a million additions on gfx1100, from
+//! `tests/fixtures/bench`. Prints wave instructions a second and the ratio.
+//!
+//! `cargo bench -p kfd-tests --bench interpreter`; with `-- --gate` a ratio below 0.75 is an error.
+#![allow(unsafe_code)] // mapping host arrays for the engine
+#![allow(clippy::indexing_slicing, clippy::cast_possible_truncation)] // sizes are constants here
+#![allow(clippy::cast_sign_loss, clippy::cast_possible_wrap)]
+#![allow(clippy::needless_range_loop)]
+
+mod prototype;
+
+use std::process::ExitCode;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use hsaco::CodeObject;
+use kfd_model::Target;
+use kfd_model::exec::{Apertures, Engine, Launch, Listener, MemoryFault, Outcome, ScratchSetup};
+use kfd_model::memory::{Access, AddressSpace};
+
+const OBJECT: &[u8] = include_bytes!("../../fixtures/bench/bench.gfx1100.co");
+/// Where the code is.
+const CODE: u64 = 0x7000_0000_0000;
+/// Where the argument block is.
+const ARGS: u64 = 0x7000_1000_0000;
+
+#[derive(Default)]
+struct Ended {
+    outcome: Mutex<Option<Outcome>>,
+    changed: Condvar,
+}
+
+impl Listener for Ended {
+    fn finished(&self, outcome: Outcome) {
+        *self.outcome.lock().unwrap_or_else(PoisonError::into_inner) = Some(outcome);
+        self.changed.notify_all();
+    }
+    fn memory_fault(&self, fault: MemoryFault) {
+        eprintln!("memory fault: {fault:x?}");
+    }
+    fn interrupt(&self, _data: u32, _privileged: bool) {}
+}
+
+/// The engine with code, arguments and arrays mapped.
+struct Machine {
+    space: Arc<AddressSpace>,
+    launch: Launch,
+    _code: Vec<u64>,
+    _args: Vec<u64>,
+}
+
+impl Machine {
+    fn new(kernel: &str, groups: u32, arrays: [(*mut f32, usize); 3]) -> Option<Self> {
+        let object = CodeObject::parse(OBJECT).ok()?;
+        let kernel = object.kernel(kernel)?;
+        let image = object.image(CODE).ok()?;
+        let mut code = vec![0u64; usize::try_from(image.load_bytes().div_ceil(8)).ok()?];
+        let mut args: Vec<u64> = arrays.iter().map(|(at, _)| at.addr() as u64).collect();
+        let space = Arc::new(AddressSpace::new());
+        let rw = Access { write: true, execute: false };
+        let rx = Access { write: true, execute: true };
+        let bytes = 8 * code.len() as u64;
+        // SAFETY: the vector lives in the machine as long as the space, and is not touched.
+        unsafe { space.map(CODE, bytes, code.as_mut_ptr().cast(), rx) }.ok()?;
+        // SAFETY: as above.
+        unsafe { space.map(ARGS, 24, args.as_mut_ptr().cast(), rw) }.ok()?;
+        for (at, len) in arrays {
+            // SAFETY: the caller keeps the arrays alive and untouched while the engine runs.
+            unsafe { space.map(at.addr() as u64, 4 * len as u64, at.cast(), rw) }.ok()?;
+        }
+        space.write(CODE, image.bytes()).ok()?;
+        let descriptor = kernel.descriptor();
+        let launch = Launch {
+            target: Target::Gfx1100,
+            memory: Arc::clone(&space),
+            entry: image.address_of(kernel.entry_vaddr()),
+            rsrc1: descriptor.rsrc1,
+            rsrc2: descriptor.rsrc2,
+            rsrc3: descriptor.rsrc3,
+            wave_size: 32,
+            user_sgprs: vec![ARGS as u32, (ARGS >> 32) as u32],
+            grid: [256 * groups, 1, 1],
+            group: [256, 1, 1],
+            lds_bytes: 0,
+            private_bytes: 0,
+            scratch: ScratchSetup::default(),
+            apertures: Apertures {
+                lds_base: 1 << 48,
+                lds_limit: (1 << 48) + 0xffff_ffff,
+                scratch_base: 2 << 48,
+                scratch_limit: (2 << 48) + 0xffff_ffff,
+            },
+            trap: None,
+            trap_enabled: true,
+            dispatch_index: 0,
+            doorbell_id: 0,
+        };
+        Some(Self { space, launch, _code: code, _args: args })
+    }
+
+    /// Runs the launch once: instructions and time from launch to outcome.
+    fn run(&self, engine: &Engine, stepped: bool) -> (u64, Duration) {
+        let ended = Arc::new(Ended::default());
+        let before = engine.instructions();
+        let start = Instant::now();
+        let listener: Arc<dyn Listener> = ended.clone();
+        let Ok(job) = engine.launch(self.launch.clone(), listener) else {
+            return (0, Duration::MAX);
+        };
+        if stepped {
+            while engine.step(u64::MAX / 2) {}
+        } else {
+            let outcome = ended.outcome.lock().unwrap_or_else(PoisonError::into_inner);
+            let outcome = ended.changed.wait_while(outcome, |outcome| outcome.is_none());
+            drop(outcome.unwrap_or_else(PoisonError::into_inner));
+        }
+        let time = start.elapsed();
+        drop(job);
+        (engine.instructions().max(before) - before, time)
+    }
+}
+
+fn rate((count, time): (u64, Duration)) -> f64 {
+    count as f64 / time.as_secs_f64() / 1e6
+}
+
+fn best(times: usize, mut f: impl FnMut() -> (u64, Duration)) -> f64 {
+    (0..times).map(|_| rate(f())).fold(0.0, f64::max)
+}
+
+/// Measures one kernel; the lower of the two ratios.
+fn measure(name: &str, groups: u32, len: usize, want: &[f32]) -> f64 {
+    let a: Vec<f32> = (0..len).map(|i| ((i * 7919) % 1000) as f32 / 1000.0).collect();
+    let b: Vec<f32> = (0..len).map(|i| ((i * 104_729) % 1000) as f32 / 1000.0).collect();
+    let (mut c, mut d) = (vec![0.0f32; len], vec![0.0f32; len]);
+    let stepped = Engine::new(0);
+    let threaded = Engine::new(1);
+    let arrays =
+        [(c.as_mut_ptr(), len), (a.as_ptr().cast_mut(), len), (b.as_ptr().cast_mut(), len)];
+    let Some(machine) = Machine::new(name, groups, arrays) else {
+        eprintln!("{name}: cannot set up");
+        return 0.0;
+    };
+    // Rounds alternate, so that both see the same machine.
+    let (mut proto, mut step, mut thread) = (0.0f64, 0.0f64, 0.0f64);
+    for _ in 0..5 {
+        proto = proto.max(best(2, || prototype::run(name, groups, &mut d, &a, &b)));
+        step = step.max(best(2, || machine.run(&stepped, true)));
+        thread = thread.max(best(2, || machine.run(&threaded, false)));
+    }
+    drop((stepped, threaded));
+    assert!(machine.space.generation() > 0);
+    drop(machine);
+    assert!(d == want, "the prototype computes {name} wrongly");
+    assert!(c == want, "the model computes {name} wrongly");
+    println!(
+        "{name}: prototype {proto:6.1}, model stepped {step:6.1} (ratio {:.2}), one worker {thread:6.1} (ratio {:.2}) M wave instructions/s",
+        step / proto,
+        thread / proto,
+    );
+    (step / proto).min(thread / proto)
+}
+
+fn main() -> ExitCode {
+    let n = 256;
+    let a: Vec<f32> = (0..n * n).map(|i| ((i * 7919) % 1000) as f32 / 1000.0).collect();
+    let b: Vec<f32> = (0..n * n).map(|i| ((i * 104_729) % 1000) as f32 / 1000.0).collect();
+    let mut product = vec![0.0f32; n * n];
+    for i in 0..n {
+        for j in 0..n {
+            product[i * n + j] = (0..n).fold(0.0, |sum, k| a[i * n + k].mul_add(b[k * n + j], sum));
+        }
+    }
+    let mm = measure("mm", 256, n * n, &product);
+    let len = 1 << 20;
+    let sums: Vec<f32> = (0..len)
+        .map(|i| ((i * 7919) % 1000) as f32 / 1000.0 + ((i * 104_729) % 1000) as f32 / 1000.0)
+        .collect();
+    let va = measure("va", 4096, len, &sums);
+    let gate = std::env::args().any(|arg| arg == "--gate");
+    if gate && mm.min(va) < 0.75 { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+}
