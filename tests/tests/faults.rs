@@ -39,7 +39,8 @@ impl Rig {
         let args: Vec<_> = args.iter().map(|arg| arg.to_le_bytes()).collect();
         let args: Vec<&[u8]> = args.iter().map(<[u8; 8]>::as_slice).collect();
         let shape = ([1, 1, 1], [1, 1, 1]);
-        program.launch(&self.kfd, &self.gpu, &self.queues[queue], kernel, shape, &args)
+        let queue = self.queues.get(queue).unwrap();
+        program.launch(&self.kfd, &self.gpu, queue, kernel, shape, &args)
     }
 
     /// The second queue still runs kernels.
@@ -47,7 +48,8 @@ impl Rig {
         self.out.u32(64).unwrap().store(1, std::sync::atomic::Ordering::Release);
         let (stop, out) = (self.out.addr().get() + 64, self.out.addr().get() + 128);
         let launched = self.launch(1, program, "spin_until", &[stop, out]);
-        finish(&self.queues[1], &launched, 10 * SECOND).unwrap();
+        let [_, second] = &self.queues;
+        finish(second, &launched, 10 * SECOND).unwrap();
         assert_eq!(self.word(128), 7);
     }
 

@@ -16,6 +16,7 @@ pub mod memory;
 mod preset;
 mod profile;
 mod queue;
+mod smi;
 pub mod sysfs;
 mod target;
 

@@ -10,6 +10,7 @@ use kfd::sys::{Errno, FileId};
 use rustix::fs::{MemfdFlags, fstat, memfd_create};
 
 use super::arena::Region;
+use crate::smi;
 
 /// A buffer that left as a dma-buf.
 #[derive(Clone, Debug)]
@@ -31,8 +32,8 @@ pub(crate) enum Kind {
     Text { content: Result<Vec<u8>, Errno>, position: usize },
     /// A dma-buf.
     DmaBuf(DmaBuf),
-    /// An SMI event stream; the model raises none yet.
-    Smi,
+    /// An SMI event stream.
+    Smi(Arc<smi::Client>),
     /// A file of the machine the model runs on.
     Host(std::fs::File),
 }
@@ -138,7 +139,7 @@ pub(crate) fn read(kind: &mut Kind, buf: &mut [u8]) -> Result<usize, Errno> {
             Ok(count)
         }
         Kind::Host(file) => file.read(buf).map_err(|error| errno(&error)),
-        Kind::Smi => Err(Errno::AGAIN),
+        Kind::Smi(client) => client.read(buf),
         Kind::Kfd { .. } | Kind::Render { .. } | Kind::DmaBuf(_) => Err(Errno::INVAL),
     }
 }
@@ -150,9 +151,7 @@ pub(crate) fn read(kind: &mut Kind, buf: &mut [u8]) -> Result<usize, Errno> {
 pub(crate) fn write(kind: &mut Kind, buf: &[u8]) -> Result<usize, Errno> {
     match kind {
         Kind::Host(file) => file.write(buf).map_err(|error| errno(&error)),
-        // The mask of events, 8 bytes.
-        Kind::Smi if buf.len() >= 8 => Ok(buf.len()),
-        Kind::Smi => Err(Errno::FAULT),
+        Kind::Smi(client) => client.write(buf),
         Kind::Text { .. } => Err(Errno::IO),
         Kind::Kfd { .. } | Kind::Render { .. } | Kind::DmaBuf(_) => Err(Errno::INVAL),
     }

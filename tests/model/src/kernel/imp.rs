@@ -4,7 +4,7 @@
 use std::os::fd::OwnedFd;
 use std::ptr::NonNull;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use kfd::sys::{Advice, Errno, FileId, Kernel, MapRequest, Metadata, OpenFlags};
 use rustix::time::{ClockId, clock_gettime};
@@ -87,11 +87,21 @@ impl Kernel for Model {
     fn poll(&self, file: FileId, timeout: Duration) -> Result<bool, Errno> {
         self.advance();
         self.config.faults.check(&Call::Poll)?;
-        let silent = matches!(self.lock().files.get(file)?, Kind::Smi);
-        if silent {
-            std::thread::sleep(timeout);
+        let client = match self.lock().files.get(file)? {
+            Kind::Smi(client) => Arc::clone(client),
+            _ => return Ok(true),
+        };
+        if !self.config.stepped {
+            return Ok(client.poll(timeout));
         }
-        Ok(!silent)
+        let start = Instant::now();
+        loop {
+            self.advance();
+            let left = timeout.saturating_sub(start.elapsed());
+            if client.poll(left.min(Duration::from_micros(100))) || left.is_zero() {
+                return Ok(client.poll(Duration::ZERO));
+            }
+        }
     }
 
     fn metadata(&self, path: &str) -> Result<Metadata, Errno> {

@@ -15,6 +15,7 @@ use super::process::Memory;
 use super::{Model, Region, State};
 use crate::fault::Call;
 use crate::gpu::PAGE;
+use crate::smi;
 
 /// Mappings of the driver's that show a region: their pages must not be given away.
 #[derive(Debug, Default)]
@@ -100,7 +101,7 @@ impl Model {
                 Ok(Source { region: Arc::clone(&buffer.region) })
             }
             Kind::DmaBuf(_) => Err(Errno::INVAL),
-            Kind::Text { .. } | Kind::Smi | Kind::Host(_) => Err(Errno::NODEV),
+            Kind::Text { .. } | Kind::Smi(_) | Kind::Host(_) => Err(Errno::NODEV),
         }
     }
 
@@ -219,6 +220,7 @@ impl Model {
                 ),
             );
             process.runner.evict(&device);
+            device.tell_eviction(smi::TRIGGER_USERPTR);
             device.space.unmap(va, bytes);
         }
     }

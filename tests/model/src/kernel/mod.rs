@@ -32,6 +32,7 @@ use crate::fault::FaultPlan;
 use crate::gpu::GpuInfo;
 use crate::profile::Profile;
 use crate::queue::Runner;
+use crate::smi;
 use crate::sysfs::{Topology, Tree, render};
 
 /// Device numbers that KFD and DRM have here. KFD's major number is dynamic on real kernels.
@@ -121,13 +122,16 @@ impl Model {
         let Some(device) = process.devices.iter().find(|device| device.gpu == index) else {
             return;
         };
-        process.runner.evict(&device.device);
+        let device = &device.device;
+        device.smi.raise(smi::event::GPU_PRE_RESET, "1 ordered");
+        process.runner.evict(device);
         process.events.hardware_exception(HsaHwExceptionData {
             reset_type: ResetType::WHOLE_GPU,
             reset_cause: ResetCause::GPU_HANG,
             memory_lost: 1,
-            gpu_id: GpuId(device.device.info.id),
+            gpu_id: GpuId(device.info.id),
         });
+        device.smi.raise(smi::event::GPU_POST_RESET, "1 ordered");
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

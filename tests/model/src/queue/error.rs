@@ -9,6 +9,7 @@ use crate::exec::MemoryFault;
 use crate::gpu::PAGE;
 use crate::kernel::user;
 use crate::memory::AccessError;
+use crate::smi;
 
 /// A packet that the command processor refuses: its bit in the inactive signal, and KFD's code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -117,6 +118,10 @@ impl Runner {
             gpu_id: GpuId(device.info.id),
             ..HsaMemoryExceptionData::default()
         });
+        let name = std::fs::read_to_string("/proc/self/comm").unwrap_or_default();
+        device
+            .smi
+            .raise(smi::event::VM_FAULT, &format!("{:x}:{}", std::process::id(), name.trim()));
     }
 
     /// `s_sendmsg MSG_INTERRUPT` of a wave on `device`.

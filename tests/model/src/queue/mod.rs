@@ -20,6 +20,7 @@ use crate::exec::{Apertures, Job, TrapSetup};
 use crate::gpu::GpuInfo;
 use crate::kernel::Region;
 use crate::memory::AddressSpace;
+use crate::smi;
 
 /// Content of a doorbell that was not rung since the model last looked: no ring index is it.
 pub(crate) const DOORBELL_SILENT: u64 = u64::MAX;
@@ -40,6 +41,7 @@ pub(crate) struct Device {
     trap: Mutex<Option<TrapSetup>>,
     /// The process's queues on this GPU are evicted for good.
     evicted: AtomicBool,
+    pub(crate) smi: smi::Clients,
 }
 
 impl Device {
@@ -49,6 +51,7 @@ impl Device {
             space: Arc::new(AddressSpace::new()),
             trap: Mutex::new(None),
             evicted: AtomicBool::new(false),
+            smi: smi::Clients::default(),
         }
     }
 
@@ -67,6 +70,15 @@ impl Device {
         let nanoseconds = i128::from(now.tv_sec) * 1_000_000_000 + i128::from(now.tv_nsec);
         let ticks = nanoseconds * i128::from(self.info.counter_khz) / 1_000_000;
         u64::try_from(ticks).unwrap_or(0)
+    }
+
+    /// Tells SMI clients that the process's queues were evicted.
+    pub(crate) fn tell_eviction(&self, trigger: u32) {
+        let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+        let nanoseconds = i128::from(now.tv_sec) * 1_000_000_000 + i128::from(now.tv_nsec);
+        let (pid, node) = (std::process::id(), self.info.id);
+        let payload = format!("{nanoseconds} -{pid} {node:x} {trigger}");
+        self.smi.raise(smi::event::QUEUE_EVICTION, &payload);
     }
 
     fn is_evicted(&self) -> bool {

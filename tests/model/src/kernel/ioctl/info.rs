@@ -162,8 +162,8 @@ impl Context<'_> {
     }
 
     pub(super) fn smi_events(&mut self, args: &mut SmiEventsArgs) -> Result<(), Errno> {
-        self.process()?.device(args.gpuid.0)?;
-        let file = self.state.files.insert(Kind::Smi);
+        let client = self.process()?.device(args.gpuid.0)?.device.smi.open();
+        let file = self.state.files.insert(Kind::Smi(client));
         args.anon_fd = u32::try_from(file.0).map_err(|_| Errno::MFILE)?;
         Ok(())
     }

@@ -410,3 +410,22 @@ fn the_watching_thread_finds_doorbells_and_is_cheap_when_idle() {
     let share = (used() - before) as f64 / start.elapsed().as_nanos() as f64;
     assert!(share < 0.005, "idle watching costs {share} of a core");
 }
+
+#[test]
+fn smi_clients_hear_of_a_memory_fault() {
+    let mut rig = Rig::new(Preset::gfx90a(), Profile::V6_12);
+    let mut args = kfd::abi::SmiEventsArgs { gpuid: rig.client.gpu(), ..Default::default() };
+    rig.client.call(0x1f, &mut args).unwrap();
+    let file = kfd::sys::FileId(i32::try_from(args.anon_fd).unwrap());
+    let model = std::sync::Arc::clone(&rig.client.model);
+    let mut text = [0; 64];
+    assert_eq!(model.write(file, &1_u64.to_le_bytes()), Ok(8));
+    assert_eq!(model.read(file, &mut text), Err(kfd::sys::Errno::AGAIN));
+    assert_eq!(model.poll(file, std::time::Duration::from_millis(5)), Ok(false));
+    let shape = [(4, 1 << 16 | 1), (8, 1), (12, 1), (16, 1 << 32 | 1), (32, 0x40)];
+    rig.submit(0x0002 | 3 << 16, &shape);
+    assert_eq!(model.poll(file, std::time::Duration::from_secs(5)), Ok(true));
+    let count = model.read(file, &mut text).unwrap();
+    let line = std::str::from_utf8(&text[..count]).unwrap();
+    assert!(line.starts_with(&format!("1 {:x}:", std::process::id())), "{line}");
+}
