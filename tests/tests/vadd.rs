@@ -34,9 +34,9 @@ fn vadd(kfd: &Kfd, object: &[u8]) -> Vec<f32> {
         &[&address(0), &address(1), &address(2), &items.to_le_bytes()],
     );
     finish(&queue, &launched, Duration::from_secs(20)).unwrap();
-    let mut result = vec![0; 3 * usize::from(ITEMS) * 4];
-    data.read(0, &mut result).unwrap();
-    let words = result[2 * usize::from(ITEMS) * 4..].chunks_exact(4);
+    let mut result = vec![0; usize::from(ITEMS) * 4];
+    data.read(2 * bytes, &mut result).unwrap();
+    let words = result.chunks_exact(4);
     words.map(|word| f32::from_le_bytes(word.try_into().unwrap())).collect()
 }
 
