@@ -224,6 +224,13 @@ impl<'m> Ring<'m> {
         self.pending().contains(&index).then_some(packet)
     }
 
+    /// What is in the slot of an index now, pending or not. For inspection: without
+    /// synchronisation, so dwords may be of two packets.
+    #[cfg(not(loom))]
+    pub fn slot(&self, index: u64) -> Packet {
+        self.slots.slot(index).read()
+    }
+
     #[inline]
     const fn check_batch(&self, packets: u32) -> Result<(), Error> {
         let (packets, size) = (packets as u64, self.size());

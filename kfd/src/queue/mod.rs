@@ -9,6 +9,7 @@ mod create;
 mod cwsr;
 mod doorbell;
 mod exceptions;
+mod inspect;
 mod live;
 mod request;
 mod scratch;
