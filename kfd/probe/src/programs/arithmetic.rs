@@ -16,7 +16,7 @@ pub(super) fn cases(target: &'static str) -> Vec<Case> {
 fn vadd_objects(target: &str) -> Vec<(&'static str, &'static [u8])> {
     if target == "gfx90a" {
         vec![
-            ("v3", fixture!("vadd.gfx90a.v3.c15.co")),
+            ("v3", fixture!("vadd.gfx90a_xnackm.v3.c15.co")),
             ("v4", fixture!("vadd.gfx90a.v4.co")),
             ("v5", fixture!("vadd.gfx90a.v5.co")),
             ("v6", fixture!("vadd.gfx90a.v6.co")),
@@ -131,12 +131,13 @@ fn triton_softmax(target: &'static str) -> Case {
     }
 }
 
-/// Exponentials are about 1 ulp on hardware, scaled by a division: 8 ulp of f32 is generous to
-/// rounding and still catches a wrong lane, mask or maximum.
+/// The kernel computes 2^(d * log2 e) in f32, d down to -16: rounding the product, up to 23, is an
+/// error of 8 ulp of the result, and that of log2 e 2 more; exponential, sum and division add 1 ulp
+/// each. 16 ulp are generous to that and still catch a wrong lane, mask or maximum.
 fn close(got: &[f32], want: &[f64]) -> Result<(), Wrong> {
     require(got.len() == want.len(), "length of o", got.len(), want.len().to_string())?;
     for (at, (&got, &want)) in got.iter().zip(want).enumerate() {
-        let tolerance = want.abs() * 8.0 * f64::from(f32::EPSILON) + 1e-30;
+        let tolerance = want.abs() * 16.0 * f64::from(f32::EPSILON) + 1e-30;
         require(
             (f64::from(got) - want).abs() <= tolerance,
             format!("o[{at}]"),
