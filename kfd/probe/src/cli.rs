@@ -1,6 +1,6 @@
 //! Arguments.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, Parser, Subcommand};
 
@@ -37,13 +37,43 @@ pub enum Command {
     Doctor(DeviceArgs),
 }
 
+/// Presets of the software GPU, in the order of `--model all`.
+pub const PRESETS: [&str; 2] = ["gfx90a", "gfx1100"];
+
+/// What the software GPU is to be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ModelChoice {
+    /// One machine with these presets, in this order.
+    Presets(Vec<&'static str>),
+    /// The machine of a report.
+    Report(PathBuf),
+}
+
+impl ModelChoice {
+    fn parse(text: &str) -> Result<Self, String> {
+        if text == "all" {
+            return Ok(Self::Presets(PRESETS.to_vec()));
+        }
+        if text.contains('/') || Path::new(text).extension().is_some_and(|end| end == "json") {
+            return Ok(Self::Report(PathBuf::from(text)));
+        }
+        let preset = |name: &str| {
+            PRESETS.into_iter().find(|known| *known == name.trim()).ok_or_else(|| {
+                let known = PRESETS.join(", ");
+                format!("unknown preset {name:?}; known are {known}, all, or a report file (.json)")
+            })
+        };
+        text.split(',').map(preset).collect::<Result<_, _>>().map(Self::Presets)
+    }
+}
+
 /// Which device a command talks to.
 #[derive(Clone, Debug, Args)]
 pub struct DeviceArgs {
     /// Use the software GPU: a preset (gfx1100, gfx90a), several by comma, `all`, or a report file
-    /// whose topology it takes on.
-    #[arg(long, value_name = "PRESET", conflicts_with = "hardware")]
-    pub model: Option<String>,
+    /// of `selftest --report` whose topology it takes on.
+    #[arg(long, value_name = "PRESET", value_parser = ModelChoice::parse, conflicts_with = "hardware")]
+    pub model: Option<ModelChoice>,
 
     /// Use the hardware; fail rather than fall back to the software GPU.
     #[arg(long)]
@@ -65,7 +95,8 @@ pub struct SelftestArgs {
     #[arg(long, value_name = "FILE")]
     pub report: Option<PathBuf>,
 
-    /// Compare the results with an earlier report.
+    /// Compare with an earlier report and say each difference. Differences do not change the exit
+    /// code.
     #[arg(long, value_name = "FILE")]
     pub compare: Option<PathBuf>,
 

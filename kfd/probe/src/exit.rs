@@ -31,6 +31,18 @@ impl From<Code> for ExitCode {
     }
 }
 
+/// An error with all its causes, in one line.
+pub fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text.push_str(": ");
+        text.push_str(&error.to_string());
+        cause = error.source();
+    }
+    text
+}
+
 /// Why a command ended early.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {

@@ -2,3 +2,4 @@
 #![forbid(unsafe_code)]
 
 pub mod programs;
+pub mod runner;

@@ -3,15 +3,14 @@
 //! A command collects into a serde struct that implements [`Report`]; what is printed follows from
 //! that struct alone, so tables and JSON cannot disagree.
 
-use std::error::Error;
 use std::io::{self, Write};
 
-use comfy_table::Table;
-use comfy_table::presets::UTF8_HORIZONTAL_ONLY;
+use comfy_table::presets::NOTHING;
+use comfy_table::{LineStyle, Table};
 use serde::Serialize;
 
 use crate::cli::Cli;
-use crate::exit::Failure;
+use crate::exit::{Failure, chain};
 
 /// A report that people read as text.
 pub trait Report: Serialize {
@@ -70,13 +69,7 @@ impl Output {
 
     /// Prints why a command ended early, with every cause, on standard error.
     pub fn failure(&self, failure: &Failure) {
-        let mut text = failure.to_string();
-        let mut cause = failure.source();
-        while let Some(error) = cause {
-            text.push_str(": ");
-            text.push_str(&error.to_string());
-            cause = error.source();
-        }
+        let text = chain(failure);
         // Nothing is left to tell if standard error is gone as well.
         let _ = writeln!(anstream::stderr(), "kfd-probe: {text}");
     }
@@ -85,7 +78,7 @@ impl Output {
 /// An empty table in the style of all tables here.
 pub fn table(header: &[&str]) -> Table {
     let mut table = Table::new();
-    table.load_preset(UTF8_HORIZONTAL_ONLY);
+    table.load_style(NOTHING.header_separator(LineStyle::none().fill('─').junction('─')));
     table.set_header(header.iter().copied());
     table
 }

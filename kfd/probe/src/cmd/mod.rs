@@ -1,0 +1,26 @@
+//! One file per subcommand: each collects into a serde struct that `render` prints.
+
+mod decode;
+mod device;
+mod devices;
+mod doctor;
+mod isa;
+mod machine;
+mod queues;
+mod selftest;
+
+use crate::cli::{Cli, Command};
+use crate::exit::{Code, Failure};
+use crate::render::Output;
+
+/// Runs the subcommand that was asked for.
+pub fn run(cli: &Cli, out: &Output) -> Result<Code, Failure> {
+    match &cli.command {
+        Command::Devices(args) => devices::run(args, out),
+        Command::Selftest(args) => selftest::run(args, out),
+        Command::Queues(args) => queues::run(args, out),
+        Command::Decode(args) => decode::run(args, out),
+        Command::Isa(args) => isa::run(args, out),
+        Command::Doctor(args) => doctor::run(args, out),
+    }
+}
