@@ -124,10 +124,22 @@ impl Device {
 /// # Errors
 /// [`Failure::Device`] when it cannot be used, [`Failure::BadInput`] for a bad report.
 pub fn select(args: &DeviceArgs) -> Result<Device, Failure> {
+    select_if(args, |_| Ok(()))
+}
+
+/// As [`select`], but hardware that is not `fit` for the command counts as unusable.
+///
+/// # Errors
+/// As [`select`].
+pub fn select_if(
+    args: &DeviceArgs,
+    fit: impl Fn(&Kfd) -> Result<(), Failure>,
+) -> Result<Device, Failure> {
     if let Some(choice) = &args.model {
         return software(choice);
     }
-    match hardware(Arc::new(Linux::new())) {
+    let kfd = hardware(Arc::new(Linux::new())).and_then(|kfd| fit(&kfd).map(|()| kfd));
+    match kfd {
         Ok(kfd) => Ok(Device::hardware(kfd)),
         Err(failure) if args.hardware => Err(failure),
         Err(failure) => fall_back(&failure),
@@ -280,7 +292,7 @@ fn fall_back(failure: &Failure) -> Result<Device, Failure> {
 /// The software GPU, and what to call it.
 #[cfg(feature = "model")]
 fn model(choice: &ModelChoice) -> Result<(Arc<kfd_model::Model>, String), Failure> {
-    use kfd_model::{Model, Preset, Target};
+    use kfd_model::{Model, Preset, Profile, Target};
 
     match choice {
         ModelChoice::Presets(names) => {
@@ -297,7 +309,13 @@ fn model(choice: &ModelChoice) -> Result<(Arc<kfd_model::Model>, String), Failur
         }
         ModelChoice::Report(path) => {
             let report = super::selftest::SavedReport::load(path)?;
-            let model = Model::builder().build_topology(&report.machine.topology.to_model());
+            let profile = match report.machine.kfd_minor() {
+                Some(..=11) => Profile::V6_1,
+                _ if report.machine.shows_save_sizes() => Profile::V6_12,
+                _ => Profile::V6_12_0,
+            };
+            let topology = report.machine.topology.to_model();
+            let model = Model::builder().profile(profile).build_topology(&topology);
             let description = format!("software GPU (topology of {})", path.display());
             Ok((model, description))
         }

@@ -265,7 +265,7 @@ fn exceptions(node: &Node, name: &str) -> Check {
 }
 
 fn xnack(kfd: &Kfd, gpu: &Gpu, name: &str) -> Check {
-    // Source: docs/ABI.md §Processes: gfx10 and newer never retry.
+    // Source: docs/ABI.md §SVM: gfx10 and newer never retry.
     let found = match kfd.xnack_mode() {
         _ if gpu.gfx_version().major() >= 10 => "this generation has none".to_owned(),
         Ok(true) => "on: code objects with xnack- are refused".to_owned(),

@@ -153,6 +153,20 @@ impl Machine {
     }
 }
 
+#[cfg(feature = "model")]
+impl Machine {
+    /// Minor version of KFD's interface.
+    pub fn kfd_minor(&self) -> Option<u32> {
+        self.kfd_version.strip_prefix("1.")?.parse().ok()
+    }
+
+    /// Whether the kernel tells how large save areas must be.
+    pub fn shows_save_sizes(&self) -> bool {
+        let mut nodes = self.topology.nodes.iter();
+        nodes.any(|node| node.properties.get("cwsr_size").is_some())
+    }
+}
+
 /// The firmware versions that amdgpu shows for a render node.
 fn firmware(kernel: &dyn Kernel, minor: u32) -> BTreeMap<String, String> {
     let directory = format!("/sys/class/drm/renderD{minor}/device/fw_version");

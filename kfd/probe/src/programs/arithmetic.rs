@@ -1,5 +1,7 @@
 //! Elementwise kernels by three compilers, a softmax, and register pressure.
 
+use hsaco::target::{Generic, Processor};
+
 use super::{Arg, Case, Wrong, bits, bytes_f32, bytes_u32, equal, fixture, floats, require};
 
 pub(super) fn cases(target: &'static str) -> Vec<Case> {
@@ -36,6 +38,18 @@ fn vadd_objects(target: &str) -> Vec<(&'static str, &'static [u8])> {
             ("generic", fixture!("vadd.gfx11-generic.v6.co")),
         ]
     }
+}
+
+/// What runs on a GPU that has no programs of its own.
+pub(super) fn generic(target: &str) -> Vec<Case> {
+    let family = Processor::from_name(target).and_then(Processor::family);
+    let object = match family {
+        Some(Generic::Gfx9) => fixture!("vadd.gfx9-generic.v6.co"),
+        Some(Generic::Gfx9_4) => fixture!("vadd.gfx9-4-generic.v6.c22.co"),
+        Some(Generic::Gfx11) => fixture!("vadd.gfx11-generic.v6.co"),
+        _ => return Vec::new(),
+    };
+    vec![vadd("generic", object)]
 }
 
 fn vadd(variant: &str, object: &'static [u8]) -> Case {

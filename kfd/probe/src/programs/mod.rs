@@ -61,13 +61,14 @@ pub struct Wrong {
     pub want: String,
 }
 
-/// The targets that have programs.
+/// The targets that have all programs.
 pub const TARGETS: [&str; 2] = ["gfx90a", "gfx1100"];
 
-/// All cases for a target (`gfx90a`, `gfx1100`); none for others.
+/// All cases for a target (`gfx90a`, `gfx1100`); for others the programs of their generic target,
+/// if there are any.
 pub fn cases(target: &str) -> Vec<Case> {
     let Some(&target) = TARGETS.iter().find(|known| **known == target) else {
-        return Vec::new();
+        return arithmetic::generic(target);
     };
     let mut cases = arithmetic::cases(target);
     cases.extend(arguments::cases(target));

@@ -26,7 +26,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 pub fn run(args: &SelftestArgs, out: &Output) -> Result<Code, Failure> {
     // Read first: a bad file should not cost a run.
     let earlier = args.compare.as_deref().map(SavedReport::load).transpose()?;
-    let device = device::select(&args.device)?;
+    let device = device::select_if(&args.device, has_programs)?;
     let headline = out.line(&device.summary.headline());
     if args.report.is_none() {
         headline?; // with a report to write, a reader that went away stops nothing
@@ -34,7 +34,7 @@ pub fn run(args: &SelftestArgs, out: &Output) -> Result<Code, Failure> {
     let timeout = Duration::from_millis(args.timeout.max(1));
     let mut selftest = collect(&device, args, timeout, out);
     if selftest.totals.run == 0 {
-        return Err(nothing_ran(&selftest, args));
+        return Err(nothing_ran(&device, args));
     }
     if let Some(earlier) = &earlier {
         selftest.differences = Some(compare::differences(earlier, &selftest));
@@ -46,19 +46,31 @@ pub fn run(args: &SelftestArgs, out: &Output) -> Result<Code, Failure> {
     Ok(if selftest.passed { Code::Passed } else { Code::Failed })
 }
 
-fn nothing_ran(selftest: &Selftest, args: &SelftestArgs) -> Failure {
-    let targets: Vec<&str> = selftest.gpus.iter().map(|gpu| gpu.target.as_str()).collect();
-    match &args.only {
-        Some(text) if selftest.gpus.iter().any(|gpu| gpu.programs > 0) => {
+/// Refuses a device without a GPU that there are programs for.
+fn has_programs(kfd: &Kfd) -> Result<(), Failure> {
+    let targets: Vec<String> = kfd.gpus().iter().map(|gpu| gpu.gfx_version().to_string()).collect();
+    if targets.iter().any(|target| !programs::cases(target).is_empty()) {
+        return Ok(());
+    }
+    let what = format!(
+        "there are no programs for {}: the self-test has some for {}, and one for gfx9 and gfx11 \
+         in general",
+        targets.join(", "),
+        programs::TARGETS.join(", ")
+    );
+    Err(Failure::Device { code: Code::NoGpu, what })
+}
+
+/// Why a self-test without a single result ended so.
+fn nothing_ran(device: &Device, args: &SelftestArgs) -> Failure {
+    match (has_programs(&device.kfd), &args.only) {
+        (Err(failure), _) => failure,
+        (Ok(()), Some(text)) => {
             Failure::BadInput { what: format!("no test has {text:?} in its name") }
         }
-        _ => Failure::Device {
-            code: Code::NoGpu,
-            what: format!(
-                "there are no programs for {}: the self-test has some for {}",
-                targets.join(", "),
-                programs::TARGETS.join(", ")
-            ),
+        (Ok(()), None) => Failure::Device {
+            code: Code::DeviceFailed,
+            what: "no test could be run on any GPU".to_owned(),
         },
     }
 }
