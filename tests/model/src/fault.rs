@@ -15,6 +15,8 @@ pub enum Call {
     Open(String),
     /// A KFD ioctl by its number.
     Ioctl(u32),
+    /// A KFD ioctl by its number, once it has had its effect: only the answer is an error.
+    AfterIoctl(u32),
     /// Any KFD ioctl.
     AnyIoctl,
     /// `mmap`.

@@ -172,6 +172,12 @@ impl GpuInfo {
         }
     }
 
+    /// STATUS.TRAP_EN of waves when no debugger is attached. Off where KFD works around a bug of
+    /// GC 11.0.0 to 11.0.3 (docs/ABI.md §Trap): waves run privileged there and enter no handler.
+    pub(crate) const fn traps_enabled(&self) -> bool {
+        !matches!(self.gfx_version, 11_00_00..=11_00_03)
+    }
+
     /// First reserved doorbell of the process's page; the window ends where its mirror begins.
     pub(crate) const fn first_reserved_doorbell(&self) -> u32 {
         if self.gfx_version == 9_00_00 { 0xf0 } else { 0x100 }

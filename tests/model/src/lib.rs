@@ -24,7 +24,7 @@ pub use builder::Builder;
 pub use diagnostics::Diagnostic;
 pub use fault::{Call, FaultPlan};
 use gpu::GpuInfo;
-pub use kernel::Model;
+pub use kernel::{Live, Model};
 pub use preset::Preset;
 pub use profile::Profile;
 pub use target::Target;

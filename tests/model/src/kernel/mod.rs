@@ -47,6 +47,17 @@ struct State {
     mappings: Mappings,
 }
 
+/// What this process holds in the model's kernel.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Live {
+    /// Buffer objects. The event page stays until the process ends.
+    pub buffers: usize,
+    /// Mappings of buffers on GPUs.
+    pub mappings: usize,
+    /// Queues.
+    pub queues: usize,
+}
+
 /// A software KFD with GPUs.
 ///
 /// It serves any number of threads. Its state is tied to the operating-system process, as KFD's is
@@ -100,6 +111,19 @@ impl Model {
     /// How often ioctl `number` was called, unknown numbers included.
     pub fn ioctl_count(&self, number: u8) -> u64 {
         self.counters.get(usize::from(number)).map_or(0, |count| count.load(Ordering::Relaxed))
+    }
+
+    /// What this process holds: a driver that has closed everything holds the event page at most.
+    pub fn live(&self) -> Live {
+        let state = self.lock();
+        let Some(process) = state.processes.get(&std::process::id()) else {
+            return Live::default();
+        };
+        Live {
+            buffers: process.devices.iter().map(|device| device.buffers.len()).sum(),
+            mappings: process.devices.iter().map(|device| device.mappings.len()).sum(),
+            queues: process.queues.len(),
+        }
     }
 
     /// What the model has to say to its user: unknown opcodes and packets, stopped queues, faults.

@@ -137,7 +137,12 @@ impl Model {
         if number == 0x20 && !self.svm_size_is_valid(&data, user_bytes) {
             return Err(Errno::INVAL); // before the handler: nothing is read back
         }
-        let result = self.handle(number, &mut data);
+        let mut result = self.handle(number, &mut data);
+        if result.is_ok()
+            && let Err(errno) = self.config.faults.check(&Call::AfterIoctl(number))
+        {
+            result = Err(errno);
+        }
         if direction & READ != 0 {
             for (to, from) in user.iter_mut().zip(&data) {
                 *to = *from;

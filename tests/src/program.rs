@@ -1,0 +1,89 @@
+//! Loads code objects and makes packets of their kernels.
+
+use aql::KernelDispatch;
+use hsaco::{CodeObject, DeviceTarget, Geometry, HiddenValues, Image};
+use kfd::{Buffer, Gpu, KernelLabel, Kfd, MemoryRequest};
+
+/// Kernels that go wrong on purpose, for a target.
+///
+/// # Panics
+/// For a target without such kernels.
+pub fn faults(target: &str) -> &'static [u8] {
+    match target {
+        "gfx90a" => include_bytes!("../fixtures/code-objects/faults.gfx90a.v5.co"),
+        "gfx1100" => include_bytes!("../fixtures/code-objects/faults.gfx1100.v5.co"),
+        other => panic!("there are no fault kernels for {other}"),
+    }
+}
+
+/// A code object in a GPU's memory.
+#[derive(Debug)]
+pub struct Program {
+    object: CodeObject<'static>,
+    image: Image,
+    _code: Buffer,
+}
+
+/// A launch that can be submitted, with its arguments in memory.
+#[derive(Debug)]
+pub struct Launch {
+    /// The packet.
+    pub packet: KernelDispatch,
+    /// The kernel's name, for reports.
+    pub label: KernelLabel,
+    _arguments: Buffer,
+}
+
+impl Program {
+    /// Loads `object` for `gpu`.
+    ///
+    /// # Panics
+    /// When the object is malformed, does not fit the GPU, or there is no memory.
+    pub fn load(gpu: &Gpu, object: &'static [u8]) -> Self {
+        let object = CodeObject::parse(object).expect("the object parses");
+        let version = gpu.gfx_version().target_version();
+        let target = DeviceTarget::new(version, gpu.has_sram_ecc(), false).expect("a known GPU");
+        object.target().fits(&target).expect("the object fits the GPU");
+        let request = MemoryRequest::gtt(object.load_bytes()).executable().label("code");
+        let code = gpu.allocate(&request).expect("memory for the code");
+        let image = object.image(code.addr().get()).expect("an image");
+        code.write(0, image.bytes()).expect("the code is written");
+        Self { object, image, _code: code }
+    }
+
+    /// A launch of `kernel` over `grid` work-items in one-dimensional workgroups of `group`, with
+    /// 8-byte arguments.
+    ///
+    /// # Panics
+    /// When the object has no such kernel or it takes other arguments.
+    pub fn launch(
+        &self,
+        kfd: &Kfd,
+        gpu: &Gpu,
+        kernel: &str,
+        (grid, group): (u32, u16),
+        arguments: &[u64],
+    ) -> Launch {
+        let name = kernel;
+        let kernel = self.object.kernel(name).expect("the kernel");
+        let geometry = Geometry::new([grid, 1, 1], [group.into(), 1, 1], 1).expect("a geometry");
+        let mut builder = kernel.arguments().builder().expect("an argument layout");
+        for argument in arguments {
+            builder.push(&argument.to_le_bytes()).expect("an argument");
+        }
+        let segment = builder.finish(&HiddenValues::new(geometry)).expect("all arguments");
+        let bytes = (segment.len() as u64).max(64);
+        let memory = gpu
+            .allocate(&MemoryRequest::gtt(bytes).label("arguments"))
+            .expect("memory for the arguments");
+        memory.write(0, &segment).expect("the arguments are written");
+        let facts = kernel.launch_facts();
+        let object = self.image.address_of(kernel.descriptor_vaddr()).into();
+        let packet = KernelDispatch::new(object, [grid, 1, 1], [group, 1, 1])
+            .expect("a packet")
+            .kernarg(memory.addr())
+            .private_segment(facts.private_bytes)
+            .group_segment(facts.static_lds_bytes);
+        Launch { packet, label: kfd.register_kernel(name), _arguments: memory }
+    }
+}
