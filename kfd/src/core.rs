@@ -105,6 +105,8 @@ pub(crate) struct Core {
     pub space: Arc<AddressSpace>,
     pub registry: Registry,
     leaks: Mutex<Vec<Leak>>,
+    /// The process that opened the device.
+    owner: u32,
 }
 
 impl Core {
@@ -127,7 +129,14 @@ impl Core {
             space,
             registry: Registry::default(),
             leaks: Mutex::default(),
+            owner: std::process::id(),
         }
+    }
+
+    /// Whether this process is a child that was forked after the device was opened: it has none of
+    /// the device's memory, and nothing it could free is its own.
+    pub fn is_inherited(&self) -> bool {
+        self.owner != std::process::id()
     }
 
     /// The GPU at an index that a handle holds.

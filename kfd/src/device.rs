@@ -87,7 +87,8 @@ impl Feature {
 ///
 /// A process has one KFD state per GPU whatever it opens: share one `Kfd` rather than opening a
 /// second, which the kernel refuses as soon as it wants a GPU. After a fork the child must open
-/// its own.
+/// its own: it has none of the parent's device memory, and may do nothing with the handles it
+/// inherited but drop them.
 #[derive(Clone, Debug)]
 pub struct Kfd {
     pub(crate) context: Arc<Context>,

@@ -231,6 +231,9 @@ pub enum Error {
         #[source]
         cause: aql::Error,
     },
+    /// The device was opened before this process was forked. Its handles can only be dropped here.
+    #[error("the device belongs to the process that this one was forked from: open it anew")]
+    Inherited,
     /// The wait ended at its bound.
     #[error("time ran out: {0}")]
     Timeout(Arc<crate::report::HangReport>),

@@ -87,6 +87,9 @@ impl Signal {
         value: i64,
         with_event: bool,
     ) -> Result<Self> {
+        if context.core.is_inherited() {
+            return Err(Error::Inherited);
+        }
         let events = context.events(index)?;
         let taken = lock(&context.signals).take(index);
         let slot = match taken {
@@ -214,6 +217,9 @@ impl Signal {
 
 impl Drop for Signal {
     fn drop(&mut self) {
+        if self.context.core.is_inherited() {
+            return; // its memory is not there to be read
+        }
         let value = self.value();
         let Some(slot) = self.slot.take() else { return };
         let mut pool = lock(&self.context.signals);

@@ -125,8 +125,9 @@ fn the_source_has_no_threads_no_environment_no_output_and_no_global_state() {
         ("stdout", "output"),
         ("stderr", "output"),
         ("sigaction", "signal handlers"),
-        ("static ", "global state"),
+        ("static mut", "global state"),
         ("thread_local!", "global state"),
+        ("LazyLock", "global state"),
         ("process::exit", "an end of the process"),
         ("abort()", "an end of the process"),
     ];
@@ -139,9 +140,13 @@ fn the_source_has_no_threads_no_environment_no_output_and_no_global_state() {
             let code = text.split("#[cfg(test)]\nmod ").next().unwrap_or_default();
             for (number, line) in code.lines().enumerate() {
                 let line = line.split("//").next().unwrap_or_default();
-                let line = line.replace("&'static ", "");
+                let place = format!("{}:{}", path.display(), number + 1);
+                // Constant tables are no state; what can change is.
+                let is_static = line.trim_start().trim_start_matches("pub ").starts_with("static ");
+                let changes = ["Atomic", "Mutex", "RwLock", "Once", "Cell"];
+                let state = is_static && changes.iter().any(|word| line.contains(word));
+                assert!(!state, "{place} has global state: {line}");
                 for (word, what) in forbidden {
-                    let place = format!("{}:{}", path.display(), number + 1);
                     assert!(!line.contains(word), "{place} has {what}: {line}");
                 }
             }

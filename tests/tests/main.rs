@@ -2,6 +2,7 @@
 #![allow(clippy::indexing_slicing)] // a test that indexes past the end should fail
 
 mod contract;
+mod dispatch;
 mod driver_example;
 mod driver_memory;
 mod driver_queue;

@@ -76,7 +76,7 @@ fn a_hang_report_names_queue_packet_kernel_and_indices() {
         assert_eq!(state.packets[0].index, 2);
         assert_eq!(state.packets[0].kernel.as_deref(), Some("gatekeeper"));
         assert_eq!(state.packets[1].kernel, None);
-        assert!(report.packet.as_ref().unwrap().contains("BarrierAnd"), "{report:?}");
+        assert!(report.packet.as_ref().unwrap().contains("barrier-and"), "{report:?}");
         let text = error.to_string();
         for part in ["gatekeeper", "read 2", "write 4", "packet 3"] {
             assert!(text.contains(part), "{text} lacks {part}");

@@ -27,12 +27,14 @@ pub(crate) struct AddressSpace {
     /// First and last address every GPU can map.
     aperture: (u64, u64),
     va: Mutex<VaAllocator>,
+    /// The process whose addresses these are: a forked child's are its own.
+    owner: u32,
 }
 
 impl AddressSpace {
     /// An empty space. `aperture` is the range that all GPUs have in common, limits inclusive.
     pub fn new(kernel: Arc<dyn Kernel>, aperture: (u64, u64)) -> Self {
-        Self { kernel, aperture, va: Mutex::default() }
+        Self { kernel, aperture, va: Mutex::default(), owner: std::process::id() }
     }
 
     fn va(&self) -> MutexGuard<'_, VaAllocator> {
@@ -96,6 +98,9 @@ impl AddressSpace {
 
 impl Drop for AddressSpace {
     fn drop(&mut self) {
+        if self.owner != std::process::id() {
+            return; // by now this process may have something else there
+        }
         let unused = self.va().unused_arenas();
         for (start, bytes) in unused {
             let length = usize::try_from(bytes).unwrap_or(0);
@@ -165,7 +170,7 @@ impl Lease {
             failed(errno)
         })?;
         let end = End::Reserve(Arc::clone(&self.reusable));
-        let mapping = Mapping { kernel, at: mapped, bytes, end };
+        let mapping = Mapping { kernel, at: mapped, bytes, end, owner: std::process::id() };
         // SAFETY: as above.
         let advised = unsafe { mapping.kernel.advise(mapped, bytes, Advice::DontFork) };
         advised.map_err(|errno| {
@@ -200,6 +205,8 @@ pub(crate) struct Mapping {
     at: NonNull<u8>,
     bytes: usize,
     end: End,
+    /// The process it is mapped in: a forked child does not have it.
+    owner: u32,
 }
 
 // SAFETY: the mapping belongs to the process, not to a thread, and every access goes through
@@ -219,7 +226,8 @@ impl Mapping {
         let request = MapRequest { at: None, bytes, protection, backing };
         // SAFETY: no fixed address.
         let at = unsafe { kernel.mmap(&request) }?;
-        Ok(Self { kernel: Arc::clone(kernel), at, bytes, end: End::Unmap })
+        let owner = std::process::id();
+        Ok(Self { kernel: Arc::clone(kernel), at, bytes, end: End::Unmap, owner })
     }
 
     /// First byte.
@@ -371,6 +379,9 @@ unsafe fn store_bytes(to: NonNull<u8>, from: &[u8]) {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
+        if self.owner != std::process::id() {
+            return; // by now this process may have something else there
+        }
         match &self.end {
             End::Unmap => {
                 // SAFETY: `self` owned the range and nothing can reach it any more.

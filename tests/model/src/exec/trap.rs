@@ -53,9 +53,11 @@ fn enter<const N: usize>(w: &mut Wave<N>, cx: &Context<'_>, id: u32, pc: u64) ->
     let Some(trap) = cx.env.trap else { return false };
     w.set_s32(sgpr::TTMP0, pc as u32);
     w.set_s32(TTMP1, (pc >> 32) as u32 & 0xffff | id << 16);
+    // The first level reads STATUS inside the handler, so PRIV is set in what it hands over and in
+    // what the second level writes back before it returns.
+    w.status |= status::PRIV;
     w.set_s32(TTMP12, status_word(w));
     w.set_s64(TTMP14, trap.tma);
-    w.status |= status::PRIV;
     w.pc = trap.tba;
     true
 }
