@@ -181,11 +181,7 @@ pub fn each_model(builder: impl Fn() -> Builder, test: impl Fn(&Device)) {
 ///
 /// # Panics
 /// When the test fails.
-pub fn each_model_of(
-    profiles: &[Profile],
-    builder: impl Fn() -> Builder,
-    test: impl Fn(&Device),
-) {
+pub fn each_model_of(profiles: &[Profile], builder: impl Fn() -> Builder, test: impl Fn(&Device)) {
     if on_hardware() {
         return skip("it orders faults, or a kernel, that only the software GPU has");
     }

@@ -133,7 +133,8 @@ fn the_source_has_no_threads_no_environment_no_output_and_no_global_state() {
     ];
     let mut read = 0;
     for name in ["kfd", "aql", "pm4", "hsaco"] {
-        for path in sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(name).join("src"))
+        for path in
+            sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(name).join("src"))
         {
             let text = std::fs::read_to_string(&path).unwrap();
             read += text.len();

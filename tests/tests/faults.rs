@@ -47,8 +47,7 @@ impl<'d> Bench<'d> {
 
     /// Submits one work-item of `kernel`, which completes `done`.
     fn launch(&self, kernel: &str, arguments: &[u64]) -> Launch {
-        let launch =
-            self.program.launch(&self.device.kfd, &self.gpu, kernel, (1, 1), arguments);
+        let launch = self.program.launch(&self.device.kfd, &self.gpu, kernel, (1, 1), arguments);
         let packet = launch.packet.completion(self.done.addr()).encode();
         self.queue.submit(&packet, launch.label).unwrap();
         launch
@@ -194,8 +193,7 @@ fn a_freed_pointer_is_named_as_freed() {
         let freed = bench.gpu.allocate(&MemoryRequest::gtt(4096).label("gone")).unwrap();
         let addr = freed.addr();
         let arguments = [addr.get(), bench.memory().addr().get()];
-        let launch =
-            bench.program.launch(&device.kfd, &bench.gpu, "wild_load", (1, 1), &arguments);
+        let launch = bench.program.launch(&device.kfd, &bench.gpu, "wild_load", (1, 1), &arguments);
         freed.free().unwrap();
         let packet = launch.packet.completion(bench.done.addr()).encode();
         bench.queue.submit(&packet, launch.label).unwrap();
@@ -402,7 +400,12 @@ fn a_reset_gpu_is_lost_with_its_cause() {
 
 /// A wave's exception `code` where waves trap, a hang where they do not; either way the rest of the
 /// process goes on and the queue can be destroyed.
-fn exception_or_hang(device: &Device, kernel: &str, code: u32, arguments: impl Fn(u64) -> Vec<u64>) {
+fn exception_or_hang(
+    device: &Device,
+    kernel: &str,
+    code: u32,
+    arguments: impl Fn(u64) -> Vec<u64>,
+) {
     let bench = Bench::new(device);
     let memory = bench.memory();
     let _launch = bench.launch(kernel, &arguments(memory.addr().get()));
@@ -598,7 +601,12 @@ fn bad_packets() -> Vec<(&'static str, Packet, u32, u64)> {
         ("an agent dispatch", with(&|words| words[0] = words[0] & !0xff | 4), 20, 0x20),
         ("a packet of type 7", with(&|words| words[0] = words[0] & !0xff | 7), 20, 0x20),
         ("a huge workgroup", with(&|words| words[1] = 1025 | 1 << 16), 21, 0x40),
-        ("an unknown vendor format", with(&|words| words[0] = words[0] & !0xff_00ff | 0x7f_0000), 23, 0x100),
+        (
+            "an unknown vendor format",
+            with(&|words| words[0] = words[0] & !0xff_00ff | 0x7f_0000),
+            23,
+            0x100,
+        ),
     ]
 }
 

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use kfd::sys::Errno;
-use kfd::{Error, Kfd, KernelLabel, MemoryRequest, QueueRequest, Until};
+use kfd::{Error, KernelLabel, Kfd, MemoryRequest, QueueRequest, Until};
 use kfd_model::Model;
 use kfd_tests::each_device;
 use kfd_tests::process::in_child;

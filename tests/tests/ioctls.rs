@@ -99,12 +99,7 @@ const TABLE: &[Row] = &[
         Ordered(Errno::NOSPC),
     ),
     row(0x09, "DESTROY_EVENT", open_signal_and_close, Silent),
-    row(
-        0x0a,
-        "SET_EVENT",
-        |device| device.gpu().create_signal(1)?.notify(),
-        Ordered(Errno::INVAL),
-    ),
+    row(0x0a, "SET_EVENT", |device| device.gpu().create_signal(1)?.notify(), Ordered(Errno::INVAL)),
     row(
         0x0b,
         "RESET_EVENT",

@@ -384,11 +384,12 @@ fn many_threads_allocate_and_free_at_once() {
             for thread in 0..4_u8 {
                 let gpu = device.gpu();
                 scope.spawn(move || {
-                    for round in 0..25_u64 {
-                        let bytes = 4096 * (1 + round % 5);
-                        let buffer = gpu.allocate(&MemoryRequest::gtt(bytes)).unwrap();
-                        buffer.write(0, &vec![thread; bytes as usize]).unwrap();
-                        let mut back = vec![0; bytes as usize];
+                    for round in 0..25 {
+                        let mine = vec![thread; 4096 * (1 + round % 5)];
+                        let request = MemoryRequest::gtt(mine.len() as u64);
+                        let buffer = gpu.allocate(&request).unwrap();
+                        buffer.write(0, &mine).unwrap();
+                        let mut back = vec![0; mine.len()];
                         buffer.read(0, &mut back).unwrap();
                         assert!(back.iter().all(|byte| *byte == thread));
                     }

@@ -237,7 +237,8 @@ fn the_oldest_interface_lacks_features_and_works() {
     let model = claims(Profile::V6_1, 1, 0);
     let kfd = open(&model).unwrap();
     assert_eq!(kfd.version(), KfdVersion { major: 1, minor: 0 });
-    for feature in [Feature::Svm, Feature::EventAge, Feature::RuntimeEnable, Feature::DmabufExport] {
+    for feature in [Feature::Svm, Feature::EventAge, Feature::RuntimeEnable, Feature::DmabufExport]
+    {
         assert!(!kfd.supports(feature), "{}", feature.name());
     }
     use_everything(&kfd).unwrap();

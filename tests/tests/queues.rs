@@ -85,7 +85,8 @@ fn the_128th_queue_is_refused_and_a_destroyed_one_makes_room() {
         assert_eq!(*errno, Errno::NOSPC);
         assert!(error.to_string().contains("no hardware queue is left"), "{error}");
         assert_eq!(device.model().live().queues, 127);
-        let ids: std::collections::BTreeSet<u32> = queues.iter().map(|queue| queue.id().0).collect();
+        let ids: std::collections::BTreeSet<u32> =
+            queues.iter().map(|queue| queue.id().0).collect();
         assert_eq!(ids.len(), 127);
         for index in [0, 60, 126] {
             run_noops(&device.gpu(), &queues[index], 3).unwrap();

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use aql::{BarrierAnd, Packet};
-use kfd::{Gpu, Kfd, KernelLabel, Queue, QueueRequest, Signal, Until};
+use kfd::{Gpu, KernelLabel, Kfd, Queue, QueueRequest, Signal, Until};
 
 /// Long enough for anything that happens at all, on a busy machine.
 pub const LONG: Duration = Duration::from_secs(30);
