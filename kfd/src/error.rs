@@ -275,7 +275,9 @@ fn hint(name: &str, errno: Errno) -> &'static str {
         }
         ("CREATE_QUEUE", Errno::NOSPC | Errno::NOMEM) => " (no hardware queue is left)",
         ("SET_XNACK_MODE", Errno::BUSY) => " (set it before the first queue)",
-        (_, Errno::BADF) => " (after a fork the child must open the device anew)",
+        (_, Errno::BADF) => {
+            " (only the process that opened the device can use it: a forked child opens its own)"
+        }
         (_, Errno::IO) => " (the GPU is being reset)",
         _ => "",
     }

@@ -8,7 +8,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes};
 
 /// How often one call is repeated after `EINTR`. A signal every millisecond would need more than an
 /// hour in one call to get there; a kernel that only ever says `EINTR` gets there in seconds.
-const MAX_INTERRUPTIONS: u32 = 1 << 22;
+pub(crate) const MAX_INTERRUPTIONS: u32 = 1 << 22;
 
 /// An argument and the one ioctl it belongs to.
 ///

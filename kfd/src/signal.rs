@@ -144,6 +144,7 @@ impl Signal {
         SignalWords::new(words).and_then(f).map_err(|_| gone())
     }
 
+    #[inline]
     fn word(&self) -> Option<&AtomicI64> {
         let slot = self.slot.as_ref()?;
         let mapping = slot.block.memory.mapping().ok()?;
@@ -156,6 +157,7 @@ impl Signal {
     }
 
     /// The value. What the packet that decremented it wrote is visible after this.
+    #[inline]
     pub fn value(&self) -> i64 {
         self.word().map_or(0, |word| word.load(Ordering::Acquire))
     }

@@ -241,22 +241,29 @@ impl Mapping {
     }
 
     /// The address of `bytes` bytes at `offset`.
+    #[inline]
     fn at(&self, offset: u64, bytes: usize) -> Result<NonNull<u8>> {
-        let length = self.bytes as u64;
-        let out = Error::OutOfBounds { offset, bytes: bytes as u64, length };
-        let end = offset.checked_add(bytes as u64);
-        if end.is_none_or(|end| end > length) {
-            return Err(out);
+        match (usize::try_from(offset), self.bytes.checked_sub(bytes)) {
+            (Ok(start), Some(last)) if start <= last => {
+                // SAFETY: `start + bytes <= self.bytes`, so the result is inside the mapping or its
+                // end.
+                Ok(unsafe { self.at.add(start) })
+            }
+            _ => Err(self.out_of_bounds(offset, bytes)),
         }
-        let offset = usize::try_from(offset).map_err(|_| out)?;
-        // SAFETY: `offset + bytes <= self.bytes`, so the result is inside the mapping or its end.
-        Ok(unsafe { self.at.add(offset) })
     }
 
+    #[cold]
+    fn out_of_bounds(&self, offset: u64, bytes: usize) -> Error {
+        Error::OutOfBounds { offset, bytes: bytes as u64, length: self.bytes as u64 }
+    }
+
+    #[inline]
     fn word(&self, offset: u64, bytes: usize) -> Result<NonNull<u8>> {
         self.word_at(offset, bytes as u64, bytes)
     }
 
+    #[inline]
     fn word_at(&self, offset: u64, align: u64, bytes: usize) -> Result<NonNull<u8>> {
         if !offset.is_multiple_of(align) {
             return Err(Error::Misaligned { offset, align });
@@ -265,6 +272,7 @@ impl Mapping {
     }
 
     /// A 32-bit word.
+    #[inline]
     pub fn u32(&self, offset: u64) -> Result<&AtomicU32> {
         let word = self.word(offset, 4)?;
         // SAFETY:
@@ -275,6 +283,7 @@ impl Mapping {
     }
 
     /// A 64-bit word.
+    #[inline]
     pub fn u64(&self, offset: u64) -> Result<&AtomicU64> {
         let word = self.word(offset, 8)?;
         // SAFETY: as in `u32`, for 8 bytes.
@@ -282,6 +291,7 @@ impl Mapping {
     }
 
     /// A signed 64-bit word.
+    #[inline]
     pub fn i64(&self, offset: u64) -> Result<&AtomicI64> {
         let word = self.word(offset, 8)?;
         // SAFETY: as in `u32`, for 8 bytes.
@@ -321,28 +331,57 @@ impl Mapping {
     }
 
     /// Copies bytes in. Words of 8 bytes do not tear; larger values may.
+    #[inline]
     pub fn write(&self, offset: u64, from: &[u8]) -> Result<()> {
         let to = self.at(offset, from.len())?;
         std::sync::atomic::fence(Ordering::Release);
-        let (head, words) = split(to, from.len());
-        let (from_head, rest) = from.split_at(head);
-        let (from_words, from_tail) = rest.split_at(words);
-        // SAFETY: `head <= from.len()`, which `at` checked; all access is atomic.
-        unsafe { store_bytes(to, from_head) };
-        let (chunks, _) = from_words.as_chunks::<8>();
-        for (n, chunk) in chunks.iter().enumerate() {
-            // SAFETY: `head + 8 * n + 8 <= from.len()`, which `at` checked.
-            let word = unsafe { to.add(head + 8 * n) };
-            // SAFETY: inside the mapping, 8-byte aligned by `split`, accessed atomically by all.
-            let word = unsafe { AtomicU64::from_ptr(word.as_ptr().cast()) };
-            word.store(u64::from_ne_bytes(*chunk), Ordering::Relaxed);
+        let (chunks, tail) = from.as_chunks::<8>();
+        if !tail.is_empty() || !to.addr().get().is_multiple_of(8) {
+            // SAFETY: `at` checked that `from.len()` bytes at `to` are inside the mapping.
+            unsafe { store_unaligned(to, from) };
+            return Ok(());
         }
-        // SAFETY: `head + words <= from.len()`, which `at` checked.
-        let to_tail = unsafe { to.add(head + words) };
-        // SAFETY: the rest of the range that `at` checked; all access is atomic.
-        unsafe { store_bytes(to_tail, from_tail) };
+        // SAFETY: as above, and `to` is 8-byte aligned.
+        unsafe { store_words(to, chunks) };
         Ok(())
     }
+}
+
+/// Stores words one by one.
+///
+/// # Safety
+/// `8 * from.len()` bytes at `to` must be mapped, and accessed atomically only; `to` must be 8-byte
+/// aligned.
+#[inline]
+unsafe fn store_words(to: NonNull<u8>, from: &[[u8; 8]]) {
+    let mut to = to.cast::<u64>();
+    for chunk in from {
+        // SAFETY: the caller vouches for the mapping and its alignment.
+        let word = unsafe { AtomicU64::from_ptr(to.as_ptr()) };
+        word.store(u64::from_ne_bytes(*chunk), Ordering::Relaxed);
+        // SAFETY: at most one past the end of what the caller vouches for.
+        to = unsafe { to.add(1) };
+    }
+}
+
+/// Stores bytes: words where `to` is aligned, single bytes before and after.
+///
+/// # Safety
+/// `from.len()` bytes at `to` must be mapped, and accessed atomically only.
+unsafe fn store_unaligned(to: NonNull<u8>, from: &[u8]) {
+    let (head, words) = split(to, from.len());
+    let (from_head, rest) = from.split_at(head);
+    let (from_words, from_tail) = rest.split_at(words);
+    // SAFETY: `head <= from.len()`.
+    unsafe { store_bytes(to, from_head) };
+    // SAFETY: `head <= from.len()`.
+    let to_words = unsafe { to.add(head) };
+    // SAFETY: `head + words <= from.len()`, and `split` made `to_words` 8-byte aligned.
+    unsafe { store_words(to_words, from_words.as_chunks().0) };
+    // SAFETY: `head + words <= from.len()`.
+    let to_tail = unsafe { to_words.add(words) };
+    // SAFETY: the rest of the range.
+    unsafe { store_bytes(to_tail, from_tail) };
 }
 
 /// How many bytes come before the first aligned word, and how many are in aligned words.

@@ -133,6 +133,7 @@ impl Allocation {
     }
 
     /// The CPU's view.
+    #[inline]
     pub fn mapping(&self) -> Result<&Mapping> {
         let mapping = self.parts.as_ref().and_then(|parts| parts.mapping.as_ref());
         mapping.ok_or(Error::NoCpuAccess { addr: self.info.addr })
@@ -296,6 +297,7 @@ impl Buffer {
     ///
     /// # Errors
     /// As [`Buffer::read`].
+    #[inline]
     pub fn write(&self, offset: u64, from: &[u8]) -> Result<()> {
         self.check(offset, from.len())?;
         self.0.mapping()?.write(offset, from)
@@ -336,12 +338,16 @@ impl Buffer {
     }
 
     /// The page-rounded tail is mapped but not part of the buffer.
+    #[inline]
     fn check(&self, offset: u64, bytes: usize) -> Result<()> {
-        let length = self.bytes();
-        let end = offset.checked_add(bytes as u64);
-        if end.is_none_or(|end| end > length) {
-            return Err(Error::OutOfBounds { offset, bytes: bytes as u64, length });
+        match self.bytes().checked_sub(bytes as u64) {
+            Some(last) if offset <= last => Ok(()),
+            _ => Err(self.out_of_bounds(offset, bytes)),
         }
-        Ok(())
+    }
+
+    #[cold]
+    fn out_of_bounds(&self, offset: u64, bytes: usize) -> Error {
+        Error::OutOfBounds { offset, bytes: bytes as u64, length: self.bytes() }
     }
 }

@@ -39,10 +39,25 @@ impl Gpu {
 fn create(context: &Arc<Context>, index: usize, request: &QueueRequest) -> Result<Queue> {
     request.check()?;
     context.acquire(index)?;
-    let core = &context.core;
-    let gpu = core.gpu(index)?;
+    let gpu = context.core.gpu(index)?;
     let shape = Shape::of(&gpu.node)
         .map_err(|property| Error::MissingProperty { gpu: gpu.id(), property })?;
+    match create_with(context, index, request, shape) {
+        Err(Error::CreateQueue { errno: Errno::INVAL, .. }) if shape.older().is_some() => {
+            create_with(context, index, request, shape.older().unwrap_or(shape))
+        }
+        result => result,
+    }
+}
+
+fn create_with(
+    context: &Arc<Context>,
+    index: usize,
+    request: &QueueRequest,
+    shape: Shape,
+) -> Result<Queue> {
+    let core = &context.core;
+    let gpu = core.gpu(index)?;
     let area = SaveArea::new(shape).ok_or(Error::Nonsense {
         call: "topology",
         what: "the number of SIMDs",

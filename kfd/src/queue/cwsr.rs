@@ -28,6 +28,8 @@ pub(crate) struct Shape {
     pub lds_kib: u32,
     /// `cwsr_size` and `ctl_stack_size` of the node, where the kernel publishes them.
     pub published: Option<(u32, u32)>,
+    /// See [`Shape::older`].
+    pub small_vgprs: bool,
 }
 
 impl Shape {
@@ -44,6 +46,7 @@ impl Shape {
             num_xcc: node.num_xcc(),
             lds_kib: p.lds_size_in_kb.unwrap_or(64),
             published: p.cwsr_size.zip(p.ctl_stack_size).filter(|&(a, b)| a > 0 && b > 0),
+            small_vgprs: false,
         })
     }
 
@@ -61,7 +64,17 @@ impl Shape {
         (self.cu_per_xcc() * 40).min(engines * 512)
     }
 
+    /// As kernels before December 2025 saw it, where they disagree with the chip. They publish no
+    /// sizes and want exactly theirs; on them, saving a full GPU faults.
+    pub fn older(self) -> Option<Self> {
+        let wrong = self.gfx == GfxVersion::GFX1151 && self.published.is_none();
+        wrong.then_some(Self { small_vgprs: true, ..self })
+    }
+
     fn vgpr_bytes_per_cu(self) -> u64 {
+        if self.small_vgprs {
+            return 0x4_0000;
+        }
         match (self.gfx.major(), self.gfx.minor(), self.gfx.stepping()) {
             (9, 0, 8 | 10) | (9, 4 | 5, _) => 0x8_0000,
             (11, 0, 0 | 1) | (11, 5, 1) | (12, 0, 0 | 1) => 0x6_0000,
@@ -162,6 +175,7 @@ mod tests {
             num_xcc: xcc,
             lds_kib: if gfx == 90_500 { 160 } else { 64 },
             published: None,
+            small_vgprs: false,
         }
     }
 
@@ -204,6 +218,15 @@ mod tests {
         let mut gfx1151 = shape(110_501, 40, 2, 4, 2, 1);
         gfx1151.published = Some((0xd4_c000, 0x4000));
         assert_eq!(SaveArea::new(gfx1151).unwrap().total_bytes(), 0xd5_6000);
+    }
+
+    #[test]
+    fn gfx1151_has_a_second_size_for_kernels_that_publish_none() {
+        let gfx1151 = shape(110_501, 40, 2, 4, 2, 1);
+        let older = SaveArea::new(gfx1151.older().unwrap()).unwrap();
+        assert_eq!((older.save_bytes, older.total_bytes()), (0xd4_c000, 0xd5_6000));
+        assert_eq!(Shape { published: Some((1, 1)), ..gfx1151 }.older(), None);
+        assert_eq!(shape(110_000, 96, 2, 12, 2, 1).older(), None);
     }
 
     #[test]

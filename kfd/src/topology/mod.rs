@@ -11,6 +11,7 @@ use properties::single_number;
 pub use properties::{Cache, Link, MemBank, NodeProperties, SystemProperties, TopologyError};
 
 use crate::ids::{GpuId, NodeId};
+use crate::ioctl::MAX_INTERRUPTIONS;
 use crate::sys::{Errno, Kernel, OpenFlags};
 
 /// Where the topology is, best first: the second is a link to the first.
@@ -27,6 +28,7 @@ pub struct GfxVersion(u32);
 impl GfxVersion {
     /// Stands for a version that was not read.
     pub(crate) const UNKNOWN: Self = Self(0);
+    pub(crate) const GFX1151: Self = Self(110_501);
 
     /// From major * 10000 + minor * 100 + stepping. `None` for 0, which stands for "no GPU".
     pub const fn from_target_version(version: u32) -> Option<Self> {
@@ -341,14 +343,15 @@ pub(crate) fn read_text(kernel: &dyn Kernel, path: &str) -> Result<String, Errno
     String::from_utf8(bytes).map_err(|_| Errno::ILSEQ)
 }
 
-/// Repeats a call that a signal interrupted.
+/// Repeats a call that a signal interrupted, as often as an ioctl is.
 pub(crate) fn retry<T>(mut call: impl FnMut() -> Result<T, Errno>) -> Result<T, Errno> {
-    loop {
+    for _ in 0..MAX_INTERRUPTIONS {
         match call() {
             Err(Errno::INTR) => {}
             result => return result,
         }
     }
+    Err(Errno::INTR)
 }
 
 #[cfg(test)]
