@@ -564,6 +564,30 @@ fn a_kernel_that_spins_sees_the_hosts_store_and_ends() {
 }
 
 #[test]
+fn a_suspended_queue_runs_no_wave_until_it_is_resumed() {
+    each_device(|device| {
+        if !has_kernels(device) {
+            return;
+        }
+        let bench = Bench::new(device);
+        let request = MemoryRequest::gtt(4096).coherent().uncached();
+        let memory = bench.gpu.allocate(&request).unwrap();
+        let (stop, out) = (memory.u32(0).unwrap(), memory.u32(64).unwrap());
+        let address = memory.addr().get();
+        let _launch = bench.launch("spin_until", &[address, address + 64]);
+        // It runs: the wait ends by time only.
+        bench.hang();
+        bench.queue.suspend().unwrap();
+        stop.store(1, std::sync::atomic::Ordering::Release);
+        bench.hang();
+        assert_eq!(out.load(std::sync::atomic::Ordering::Acquire), 0);
+        bench.queue.resume().unwrap();
+        bench.wait(LONG).unwrap();
+        assert_eq!(out.load(std::sync::atomic::Ordering::Acquire), 7);
+    });
+}
+
+#[test]
 fn a_device_with_an_endless_kernel_can_be_dropped() {
     each_device(|device| {
         if !has_kernels(device) {

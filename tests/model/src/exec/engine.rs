@@ -202,6 +202,23 @@ impl Job {
         self.shared.enqueue(&self.job);
     }
 
+    /// Keeps the waves from running on, as when their queue is taken off the hardware; they stay
+    /// as they are. [`Self::is_paused`] says when the last worker has left.
+    pub fn pause(&self) {
+        self.job.set_paused(true);
+    }
+
+    /// Whether no wave runs: paused and left by all workers, or ended.
+    pub fn is_paused(&self) -> bool {
+        self.job.is_quiet()
+    }
+
+    /// Lets paused waves run on.
+    pub fn resume(&self) {
+        self.job.set_paused(false);
+        self.shared.enqueue(&self.job);
+    }
+
     /// Whether the outcome was given to the listener, or is being given.
     pub fn is_finished(&self) -> bool {
         self.job.is_finished()

@@ -112,6 +112,8 @@ pub(super) struct Job {
     stopped: AtomicBool,
     cancelled: AtomicBool,
     faulted: AtomicBool,
+    /// No worker starts or continues anything until it is resumed.
+    paused: AtomicBool,
     /// Instructions executed so far.
     pub(super) instructions: AtomicU64,
     /// Whether the instruction budget was reported.
@@ -148,6 +150,7 @@ impl Job {
             stopped: AtomicBool::new(false),
             cancelled: AtomicBool::new(false),
             faulted: AtomicBool::new(false),
+            paused: AtomicBool::new(false),
             instructions: AtomicU64::new(0),
             budget_reported: AtomicBool::new(false),
             state: Mutex::new(State { waiting, ..State::default() }),
@@ -158,7 +161,7 @@ impl Job {
     /// With `wake`, sleepers count as awake.
     pub(super) fn take(&self, wake: bool) -> Work {
         let mut state = lock(&self.state);
-        if state.finished || self.stopped.load(Ordering::Acquire) {
+        if state.finished || self.is_stopped() {
             return Work::Nothing;
         }
         if wake {
@@ -275,7 +278,18 @@ impl Job {
     }
 
     pub(super) fn is_stopped(&self) -> bool {
-        self.stopped.load(Ordering::Acquire)
+        self.stopped.load(Ordering::Acquire) || self.paused.load(Ordering::Acquire)
+    }
+
+    /// Asks workers to leave, or lets them in again.
+    pub(super) fn set_paused(&self, paused: bool) {
+        self.paused.store(paused, Ordering::Release);
+    }
+
+    /// Whether no worker is inside, and none comes while the launch is paused.
+    pub(super) fn is_quiet(&self) -> bool {
+        let state = lock(&self.state);
+        state.finished || state.inside == 0 && self.is_stopped()
     }
 
     pub(super) fn is_finished(&self) -> bool {

@@ -79,6 +79,9 @@ impl Queue {
     /// Hardware gets the queue: the write index in memory counts, code may be new.
     fn map(&self, runner: &Runner, state: &mut State) {
         state.mapped = true;
+        for job in state.flights.iter().filter_map(|flight| flight.job.as_ref()) {
+            job.resume();
+        }
         runner.engine().invalidate_code();
         match self.setup.device.space.load_u64(self.setup.write_pointer) {
             Ok(index) if self.setup.format == Format::Aql => {

@@ -239,13 +239,15 @@ impl Queue {
         state.wants_hardware()
     }
 
-    /// Replaces what UPDATE_QUEUE replaces.
-    pub(crate) fn update(&self, tunables: Tunables) {
+    /// Replaces what UPDATE_QUEUE replaces. Gives the launches to be taken off hardware.
+    fn update(&self, tunables: Tunables) -> Vec<Job> {
         let mut state = self.lock();
         state.tunables = tunables;
-        if !state.wants_hardware() {
-            state.mapped = false;
+        if state.wants_hardware() {
+            return Vec::new();
         }
+        state.mapped = false;
+        state.flights.iter().filter_map(|flight| flight.job.clone()).collect()
     }
 }
 

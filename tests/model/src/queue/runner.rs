@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::thread::{JoinHandle, Thread};
 use std::time::{Duration, Instant};
 
-use super::{Device, Progress, Queue};
+use super::{Device, Progress, Queue, Tunables};
 use crate::diagnostics::Diagnostics;
 use crate::event::Events;
 use crate::exec::Engine;
@@ -150,6 +150,18 @@ impl Runner {
         }
         let mut queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
         queues.retain(|other| !Arc::ptr_eq(other, queue));
+    }
+
+    /// Changes a queue. If that takes it off hardware, none of its waves runs on return.
+    pub(crate) fn update(&self, queue: &Queue, tunables: Tunables) {
+        let jobs = queue.update(tunables);
+        for job in &jobs {
+            job.pause();
+        }
+        while !jobs.iter().all(super::Job::is_paused) {
+            std::thread::yield_now();
+        }
+        self.kick();
     }
 
     /// Takes all queues of the process off this GPU, for good. False if they were already.

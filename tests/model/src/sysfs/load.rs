@@ -139,3 +139,66 @@ impl Topology {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sysfs::{Entry, KFD_DIRECTORY, Tree, render};
+    use crate::{GpuInfo, Preset, Profile, preset};
+
+    /// Writes the topology files of `tree` below `directory`.
+    fn dump(tree: &Tree, directory: &Path, at: &str) {
+        std::fs::create_dir_all(directory).unwrap();
+        for name in tree.names(at).unwrap() {
+            let path = format!("{at}/{name}");
+            match tree.resolve(&path, true).unwrap().1 {
+                Entry::File(content) => {
+                    std::fs::write(directory.join(name), content.as_ref().unwrap()).unwrap();
+                }
+                _ => dump(tree, &directory.join(name), &path),
+            }
+        }
+    }
+
+    fn dumped() -> (Topology, tempfile::TempDir) {
+        let presets = [Preset::gfx1100(), Preset::gfx90a()];
+        let mut topology = preset::topology(&presets, Profile::V6_12, true);
+        let nodes = topology.nodes.iter().enumerate();
+        let gpus: Vec<_> = nodes.filter_map(|(i, node)| GpuInfo::new(i, node)).collect();
+        let directory = tempfile::tempdir().unwrap();
+        let tree = render(&topology, &gpus, 242);
+        dump(&tree, directory.path(), &format!("{KFD_DIRECTORY}/topology"));
+        // The files have the counts that the presets leave open.
+        for node in &mut topology.nodes {
+            for (name, items) in [
+                ("mem_banks_count", node.mem_banks.len()),
+                ("caches_count", node.caches.len()),
+                ("io_links_count", node.io_links.len()),
+            ] {
+                node.properties.set(name, items.try_into().unwrap());
+            }
+        }
+        (topology, directory)
+    }
+
+    #[test]
+    fn a_topology_written_as_sysfs_shows_it_loads_as_itself() {
+        let (topology, directory) = dumped();
+        assert_eq!(Topology::load(directory.path()).unwrap(), topology);
+    }
+
+    #[test]
+    fn errors_name_the_file_that_is_wrong() {
+        let (_, directory) = dumped();
+        let properties = directory.path().join("nodes/1/properties");
+        std::fs::write(&properties, "simd_count many\n").unwrap();
+        let error = Topology::load(directory.path()).unwrap_err().to_string();
+        assert!(error.contains("nodes/1/properties") && error.contains("simd_count many"));
+        std::fs::remove_dir_all(directory.path().join("nodes/1")).unwrap();
+        let error = Topology::load(directory.path()).unwrap_err();
+        assert!(matches!(error, LoadError::Gap { missing: 1, .. }), "{error}");
+        std::fs::remove_file(directory.path().join("generation_id")).unwrap();
+        let error = Topology::load(directory.path()).unwrap_err().to_string();
+        assert!(error.contains("generation_id"), "{error}");
+    }
+}

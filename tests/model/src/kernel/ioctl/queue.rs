@@ -275,12 +275,12 @@ impl Context<'_> {
                 }
             }
         }
-        record.queue.update(Tunables {
+        let tunables = Tunables {
             ring: args.ring_base_address,
             ring_bytes: bytes.into(),
             percentage: args.queue_percentage & 0xff,
-        });
-        process.runner.kick();
+        };
+        process.runner.update(&record.queue, tunables);
         Ok(())
     }
 
