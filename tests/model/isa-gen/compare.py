@@ -105,7 +105,7 @@ def assembles(target, texts):
 # LLVM prints these operands by name, we by number.
 SYMBOLIC = re.compile(r"(hwreg|sendmsg|gpr_idx)\([^)]*\)|swizzle\(.*\)|format:\S+|offset:\d+(?=.*swizzle)|depctr_\w+\(\d+\)")
 NUMBERED = re.compile(r"s_(sendmsg|sendmsghalt|delay_alu|set_gpr_idx_on|set_gpr_idx_mode|waitcnt_depctr|sendmsg_rtn_b\d+|"
-                      r"getreg_b32|setreg_b32|setreg_imm32_b32|set_inst_prefetch_distance|clause|ttracedata_imm)$")
+                      r"getreg_b32|atc_probe|atc_probe_buffer|setreg_b32|setreg_imm32_b32|set_inst_prefetch_distance|clause|ttracedata_imm)$")
 BRANCH = re.compile(r"(s_(?:branch|cbranch\w*|call_b64|subvector\w*) (?:.*, )?)(\d+)$")
 
 
@@ -120,7 +120,7 @@ def normal(text):
     if branch:
         distance = (int(branch.group(2)) ^ 0x8000) - 0x8000
         return branch.group(1) + hex((4 + 4 * distance) & 0xFFFFFFFFFFFFFFFF)
-    return SYMBOLIC.sub("", text)
+    return re.sub(r"\b(v\d+)\.l\b", r"\1", SYMBOLIC.sub("", text))
 
 
 def main():

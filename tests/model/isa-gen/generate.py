@@ -158,12 +158,18 @@ def describe(target, fmt, m, hits, accepted):
         for flag in ("dpp", "dpp8", "sdwa", "sext"):
             if flag in accepted or flag == "dpp" and "dppbc" in accepted:
                 flags.add(flag.upper())
+        for i in range(2):
+            if srcs[i][2] == "I16" and fmt in ("VOP1", "VOP2", "VOPC"):
+                mods &= ~(1 << i | 1 << 10 + i)  # LLVM shows these bits as sext; there is nothing to negate
         if m.startswith(TIED):
             flags.add("TIED")
         if name.endswith(("madmk_f32", "madmk_f16", "fmamk_f32", "fmamk_f16")):
             flags.add("LITERAL_1")
         if name.endswith(("madak_f32", "madak_f16", "fmaak_f32", "fmaak_f16")):
             flags.add("LITERAL_2")
+        if flags & {"LITERAL_1", "LITERAL_2"}:
+            # Source 0 may be the literal too; the probe did not ask.
+            srcs[0] = (srcs[0][0], srcs[0][1] | ACCEPTS["l"], srcs[0][2])
         if m.startswith(("v_mfma", "v_smfmac")):
             flags.add("MFMA")
             mods = 0

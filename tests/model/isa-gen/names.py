@@ -7,9 +7,8 @@ order, same result, same flags. Not aliases, though they look alike:
 - v_dot4_i32_i8, v_dot8_i32_i4 and the _iu8, _iu4 forms (whose neg bits choose signedness);
 - v_div_fixup_legacy_f16, v_fma_legacy_f16, v_mad_legacy_*16 (gfx8's result in the high half) and the plain ones;
 - buffer_wbinvl1, buffer_invl2, buffer_inv, buffer_wbl2 and buffer_gl0_inv, buffer_gl1_inv.
-What differs by target within one name: a 16-bit result zeroes the high half of its register on gfx9
-(v_mad_f16, v_fma_f16, v_mad_u16, v_mad_i16, v_div_fixup_f16 and d16 loads preserve it), and preserves it
-on gfx11; v_cmpx writes sdst and EXEC on gfx9, EXEC alone on gfx11.
+What differs by target within one name (which half of its register a 16-bit result leaves alone, what v_cmpx
+writes) is in docs/ABI.md, "What is the same operation on different targets".
 """
 import re
 

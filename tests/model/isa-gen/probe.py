@@ -108,6 +108,8 @@ def fills(target, fmt):
             if g9:
                 put(op, 0xC0020000 | op << 18 | SDST << 6 | SSRC0 >> 1, 0x10)
                 put(op, 0xC0020000 | op << 18 | 8 << 6 | SSRC0 >> 1, 0x10)
+                put(op, 0xC0020000 | op << 18 | SSRC0 >> 1, 0x10)
+                put(op, 0xC0000000 | op << 18 | SDST << 6, 0)
                 put(op, 0xC0000000 | op << 18, 0)
             else:
                 put(op, 0xF4000000 | op << 18 | SDST << 6 | SSRC0 >> 1, 124 << 25 | 0x10)
@@ -169,10 +171,12 @@ def fills(target, fmt):
     elif fmt == "MUBUF":
         for op in range(128 if g9 else 256):
             if g9:
-                put(op, 0xE0001010 | op << 18, SSRC1 << 24 | SSRC2 >> 2 << 16 | VDST << 8 | SRC0)
+                for vdst in (VDST, 0):
+                    put(op, 0xE0001010 | op << 18, SSRC1 << 24 | SSRC2 >> 2 << 16 | vdst << 8 | SRC0)
                 put(op, 0xE0000000 | op << 18, 0)
             else:
-                put(op, 0xE0000010 | op << 18, SSRC1 << 24 | 1 << 22 | SSRC2 >> 2 << 16 | VDST << 8 | SRC0)
+                for vdst in (VDST, 0):
+                    put(op, 0xE0000010 | op << 18, SSRC1 << 24 | 1 << 22 | SSRC2 >> 2 << 16 | vdst << 8 | SRC0)
                 put(op, 0xE0000000 | op << 18, 0)
     elif fmt == "MTBUF":
         for op in range(16):

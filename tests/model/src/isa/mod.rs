@@ -6,9 +6,11 @@ mod generated;
 pub mod ir;
 mod op;
 mod print;
+mod scan;
 mod sig;
 
 pub use decode::{DecodeError, Decoded, Pools, decode};
 pub use generated::op::Op;
 pub use print::print;
+pub use scan::{Coverage, scan};
 pub use sig::Format;

@@ -85,7 +85,12 @@ impl Decoder<'_> {
         }
         let last = code.checked_add(width.max(1) - 1)?;
         // gfx9 keeps FLAT_SCRATCH and XNACK_MASK at 102..=105: no group of SGPRs runs into them.
-        let highest = if self.target.is_gfx9() { 101 } else { 105 };
+        // (Quads may, for LLVM: s[100:103].)
+        let highest = match (self.target.is_gfx9(), width) {
+            (true, 0..=3) => 101,
+            (true, _) => 103,
+            (false, _) => 105,
+        };
         match code {
             0..=105 if last <= highest => Some(code),
             102 | 104 if width == 2 => Some(code),

@@ -88,11 +88,7 @@ impl Printer<'_> {
         }
         match self.inst.op {
             Op::SWaitcnt => self.waitcnt(imm),
-            Op::SEndpgm | Op::SSetprio | Op::STrap | Op::SNop | Op::SSleep | Op::SSethalt => {
-                if self.inst.op != Op::SEndpgm || imm != 0 {
-                    self.operand(&imm.to_string());
-                }
-            }
+            Op::SEndpgm if imm == 0 => {}
             Op::SBarrier
             | Op::SWakeup
             | Op::SIcacheInv
@@ -102,6 +98,10 @@ impl Printer<'_> {
             | Op::SEndpgmOrderedPsDone
             | Op::SSetGprIdxOff
             | Op::SWaitIdle => {}
+            Op::SWaitEvent | Op::SRoundMode | Op::SSingleuseVdst => {
+                self.operand(&format!("{imm:#x}"));
+            }
+            _ if imm <= 64 => self.operand(&imm.to_string()),
             _ => self.operand(&format!("{imm:#x}")),
         }
     }

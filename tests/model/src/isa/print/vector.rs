@@ -1,8 +1,10 @@
 //! VOP1, VOP2, VOPC, VOP3, VOP3P, VOPD.
 
-use super::super::ir::{Dpp, Sdwa, flag};
+use super::super::Op;
+use super::super::ir::{Dpp, Sdwa, SrcKind, flag};
 use super::super::sig::{Format, Operand, Ty, class, flag as shape};
 use super::Printer;
+use crate::Target;
 
 impl Printer<'_> {
     pub(super) fn vector(&mut self) {
@@ -18,6 +20,10 @@ impl Printer<'_> {
             if slot == 2 && literal {
                 operand = self.sig.src[1];
             }
+            let literal_slot = if self.sig.has(shape::LITERAL_1) { 1 } else { 2 };
+            if literal && slot == literal_slot {
+                operand.ty = Ty::W32; // LLVM prints all its bits
+            }
             if !operand.exists() || operand.ty == Ty::Mask && !e32_mask {
                 continue;
             }
@@ -25,7 +31,13 @@ impl Printer<'_> {
             let name = self.vector_source(slot, operand);
             let (neg, abs, sext) = self.source_mods(slot, packed && !mix);
             let name = if abs { format!("|{name}|") } else { name };
-            let name = if neg { format!("-{name}") } else { name };
+            // "-1.0" is a constant of its own.
+            let constant = matches!(self.slot(slot).0.kind(), SrcKind::K(_));
+            let name = match (neg, constant && !abs) {
+                (true, true) => format!("neg({name})"),
+                (true, false) => format!("-{name}"),
+                (false, _) => name,
+            };
             let name = if sext { format!("sext({name})") } else { name };
             self.operand(&name);
         }
@@ -55,7 +67,7 @@ impl Printer<'_> {
                 (false, true) => "",
                 (false, false) => "_e32",
             });
-        } else if vop3 && self.mods.dpp.is_some() {
+        } else if (vop3 || self.format == Format::Vop3p) && self.mods.dpp.is_some() {
             self.text.push_str("_e64");
         }
         // LLVM 19 marks DPP in the name of every format but VOPC.
@@ -114,7 +126,14 @@ impl Printer<'_> {
             let [cbsz, abid, blgp] = self.mods.matrix;
             self.modifier_if(cbsz != 0, &format!("cbsz:{cbsz}"));
             self.modifier_if(abid != 0, &format!("abid:{abid}"));
-            self.modifier_if(blgp != 0, &format!("blgp:{blgp}"));
+            // gfx942's double precision has no lane permutation: the bits negate.
+            if self.target == Target::Gfx942 && self.sig.src[0].ty == Ty::F64 {
+                if blgp != 0 {
+                    self.bit_list("neg", blgp, 3);
+                }
+            } else {
+                self.modifier_if(blgp != 0, &format!("blgp:{blgp}"));
+            }
             return;
         }
         if self.inst.flags & flag::MODS == 0 {
@@ -201,7 +220,8 @@ impl Printer<'_> {
             ["BYTE_0", "BYTE_1", "BYTE_2", "BYTE_3", "WORD_0", "WORD_1", "DWORD"];
         const UNUSED: [&str; 3] = ["UNUSED_PAD", "UNUSED_SEXT", "UNUSED_PRESERVE"];
         let select = |value: u8| SELECT.get(usize::from(value)).copied().unwrap_or("?");
-        if self.format != Format::Vopc {
+        let whole = matches!(self.inst.op, Op::VCvtPkF32Fp8 | Op::VCvtPkF32Bf8);
+        if self.format != Format::Vopc && !whole {
             self.modifier(&format!("dst_sel:{}", select(sdwa.dst_sel)));
             let unused = UNUSED.get(usize::from(sdwa.dst_unused)).copied().unwrap_or("?");
             self.modifier(&format!("dst_unused:{unused}"));
