@@ -1,7 +1,7 @@
 //! The ELF container: header, segments, dynamic tables, symbols, the metadata note.
 //!
-//! Layouts and generic constants are `object`'s; this file has AMDGPU's (docs/ABI.md §Code object
-//! container). All tables are found through program headers and PT_DYNAMIC; section headers are
+//! Layouts and generic constants are `object`'s; this file has AMDGPU's.
+//! docs/ABI.md §Code object container. All tables are found through program headers and PT_DYNAMIC; section headers are
 //! used only to find `.symtab`, and may be absent.
 
 mod dynamic;

@@ -25,7 +25,7 @@ use crate::smi;
 /// Content of a doorbell that was not rung since the model last looked: no ring index is it.
 pub(crate) const DOORBELL_SILENT: u64 = u64::MAX;
 
-/// Bases and limits of LDS and scratch on gfx9 to gfx12 (docs/ABI.md §Apertures).
+/// Bases and limits of LDS and scratch on gfx9 to gfx12 (docs/ABI.md §Memory).
 pub(crate) const APERTURES: Apertures = Apertures {
     lds_base: 0x0001_0000_0000_0000,
     lds_limit: 0x0001_0000_ffff_ffff,

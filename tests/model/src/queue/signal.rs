@@ -1,4 +1,4 @@
-//! `amd_signal_t` and `amd_queue_t` in GPU memory (docs/ABI.md §Signals).
+//! `amd_signal_t` and `amd_queue_t` in GPU memory (docs/ABI.md §AQL signal).
 
 use super::{Queue, Runner};
 use crate::memory::{AccessError, AddressSpace};

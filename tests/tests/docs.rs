@@ -1,0 +1,60 @@
+//! The documents keep up with the code.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+fn sources(folder: &Path, files: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).unwrap().map(Result::unwrap) {
+        let path = entry.path();
+        let name = entry.file_name().into_string().unwrap();
+        if path.is_dir() {
+            if name != "target" && !name.starts_with('.') {
+                sources(&path, files);
+            }
+        } else if name.ends_with(".rs") || name.ends_with(".s") {
+            files.push(path);
+        }
+    }
+}
+
+/// Citations in `text`: what follows the section sign, up to the end of the line.
+fn citations(text: &str) -> impl Iterator<Item = &str> {
+    // Built at run time, or this file would cite a section of its own.
+    let mark = ["ABI.md", "§"].join(" ");
+    text.lines().filter_map(move |line| line.split_once(&mark).map(|(_, rest)| rest))
+}
+
+#[test]
+fn every_cited_section_of_the_abi_document_exists() {
+    let document = fs::read_to_string(root().join("docs/ABI.md")).unwrap();
+    let headings: BTreeSet<&str> =
+        document.lines().filter(|line| line.starts_with('#')).map(|l| l.trim_start_matches(['#', ' '])).collect();
+    let mut files = Vec::new();
+    sources(&root(), &mut files);
+    let mut cited = 0;
+    for file in files {
+        for citation in citations(&fs::read_to_string(&file).unwrap()) {
+            cited += 1;
+            assert!(
+                headings.iter().any(|heading| citation.starts_with(heading)),
+                "{} cites {citation:?}, which docs/ABI.md does not have",
+                file.display()
+            );
+        }
+    }
+    assert!(cited > 50, "only {cited} citations were found: is the mark still the same?");
+}
+
+#[test]
+fn every_section_of_the_abi_document_names_its_source() {
+    let document = fs::read_to_string(root().join("docs/ABI.md")).unwrap();
+    for section in document.split("\n# ").skip(1) {
+        let name = section.lines().next().unwrap_or_default();
+        assert!(section.contains("ource"), "section {name:?} names no source");
+    }
+}
