@@ -32,8 +32,11 @@ fn citations(text: &str) -> impl Iterator<Item = &str> {
 #[test]
 fn every_cited_section_of_the_abi_document_exists() {
     let document = fs::read_to_string(root().join("docs/ABI.md")).unwrap();
-    let headings: BTreeSet<&str> =
-        document.lines().filter(|line| line.starts_with('#')).map(|l| l.trim_start_matches(['#', ' '])).collect();
+    let headings: BTreeSet<&str> = document
+        .lines()
+        .filter(|line| line.starts_with('#'))
+        .map(|l| l.trim_start_matches(['#', ' ']))
+        .collect();
     let mut files = Vec::new();
     sources(&root(), &mut files);
     let mut cited = 0;

@@ -1,0 +1,20 @@
+#!/usr/bin/env bash
+# Counts the user instructions of one dispatch and of one satisfied wait with callgrind, and fails
+# when one is over its budget: 200 each, as AMD's bare packet and doorbell take 161, its wait on a
+# satisfied signal 191, its HIP launch 3,550. A kernel with hidden arguments has 256 bytes more to write.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+bench=$(cargo bench --quiet -p kfd-tests --bench dispatch --no-run --message-format=json |
+    sed -n 's/.*"executable":"\([^"]*dispatch[^"]*\)".*/\1/p' | tail -n 1)
+[ -x "$bench" ] || { echo "the bench was not built" >&2; exit 1; }
+status=0
+for measured in plain_dispatch:200 hidden_dispatch:500 satisfied_wait:200; do
+    name=${measured%:*} budget=${measured#*:}
+    total=$(KFD_BENCH_COUNT=1 valgrind --tool=callgrind --collect-atstart=no --toggle-collect="*$name*" \
+        --callgrind-out-file=/dev/null "$bench" 2>&1 | sed -n 's/.*Collected : \([0-9]*\).*/\1/p')
+    [ -n "$total" ] && [ "$total" -gt 0 ] || { echo "$name was not counted" >&2; exit 1; }
+    each=$((total / 1000))
+    echo "$name: $each instructions (budget $budget)"
+    [ "$each" -le "$budget" ] || status=1
+done
+exit $status
