@@ -54,25 +54,27 @@ impl Launcher {
     }
 }
 
-#[inline(always)]
-fn dispatch<const SEGMENT: usize>(launcher: &Launcher, arguments: &[u8]) {
-    let mut segment = [0; SEGMENT];
-    launcher.template.write_packed(&mut segment, arguments, &launcher.geometry).unwrap();
-    launcher.kernarg.write(0, &segment).unwrap();
-    let packet: Packet = launcher.dispatch.completion(launcher.done.addr()).encode();
-    launcher.queue.submit(&packet, launcher.label).unwrap();
-}
-
-/// Kernel arguments, packet, publication, doorbell.
+/// Kernel arguments, packet, publication, doorbell. Without hidden arguments the packed explicit ones
+/// are the whole segment.
 #[inline(never)]
 fn plain_dispatch(launcher: &Launcher, arguments: &[u8; 32]) {
-    dispatch::<32>(launcher, arguments);
+    launcher.kernarg.write(0, arguments).unwrap();
+    launch(launcher);
 }
 
 /// The same with hidden arguments.
 #[inline(never)]
 fn hidden_dispatch(launcher: &Launcher, arguments: &[u8; 28]) {
-    dispatch::<288>(launcher, arguments);
+    let mut segment = [0; 288];
+    launcher.template.write_packed(&mut segment, arguments, &launcher.geometry).unwrap();
+    launcher.kernarg.write(0, &segment).unwrap();
+    launch(launcher);
+}
+
+#[inline(always)]
+fn launch(launcher: &Launcher) {
+    let packet: Packet = launcher.dispatch.completion(launcher.done.addr()).encode();
+    launcher.queue.submit(&packet, launcher.label).unwrap();
 }
 
 /// A wait that finds its signal as it should be.
