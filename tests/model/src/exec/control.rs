@@ -129,7 +129,8 @@ fn when(taken: bool) -> Flow {
     if taken { Flow::Branch } else { Flow::Next }
 }
 
-/// HALT takes effect at once, in a trap handler only when it returns.
+/// HALT takes effect at once, in a privileged wave only when its handler returns; a fatal halt (bit
+/// 2, gfx11) at once in any.
 #[cold]
 fn halt<const N: usize>(w: &mut Wave<N>, imm: i32) -> Flow {
     if imm & 1 == 0 {
@@ -137,7 +138,8 @@ fn halt<const N: usize>(w: &mut Wave<N>, imm: i32) -> Flow {
         return Flow::Next;
     }
     w.status |= status::HALT;
-    if w.status & status::PRIV != 0 { Flow::Next } else { Flow::Stop(Stop::Halted(None)) }
+    let waits = w.status & status::PRIV != 0 && imm & 4 == 0;
+    if waits { Flow::Next } else { Flow::Stop(Stop::Halted(None)) }
 }
 
 /// `MSG_INTERRUPT`.

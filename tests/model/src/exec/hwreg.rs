@@ -84,7 +84,8 @@ pub(super) fn write<const N: usize>(w: &mut Wave<N>, cx: &Context<'_>, imm: u32,
         MODE => w.mode = set(w.mode),
         STATUS => {
             let old = status_word(w);
-            let writable = if privileged { !0 } else { STATUS_USER };
+            // PRIV changes only on entry to a handler and by s_rfe.
+            let writable = if privileged { !status::PRIV } else { STATUS_USER };
             w.status = old & !writable | set(old) & writable;
             w.scc = w.status & status::SCC != 0;
         }

@@ -11,10 +11,14 @@ use super::wave::Wave;
 use crate::isa::ir::sgpr;
 
 const TTMP1: u8 = sgpr::TTMP0 + 1;
+const TTMP2: u8 = sgpr::TTMP0 + 2;
 const TTMP12: u8 = sgpr::TTMP0 + 12;
 const TTMP14: u8 = sgpr::TTMP0 + 14;
 
-/// `s_trap`: skipped when nobody handles it.
+/// STATUS bits that the first level does not hand on: SPI_PRIO and ECC_ERR.
+const NOT_HANDED_ON: u32 = 3 << 1 | 1 << 17;
+
+/// `s_trap`: nothing when nobody handles it, and nothing in a handler.
 #[cold]
 pub(super) fn instruction<const N: usize>(
     w: &mut Wave<N>,
@@ -22,7 +26,7 @@ pub(super) fn instruction<const N: usize>(
     id: u32,
     pc: u64,
 ) -> Flow {
-    if w.status & status::PRIV != 0 || !enter(w, cx, id, pc) {
+    if id == 0 || !enter(w, cx, id, pc) {
         return Flow::Next;
     }
     Flow::Jump(w.pc)
@@ -41,22 +45,25 @@ pub(super) fn raise<const N: usize>(
         Trouble::Violation(_) => status::MEM_VIOL,
         Trouble::Illegal => status::ILLEGAL_INST,
     };
-    if w.status & status::PRIV != 0 || !enter(w, cx, 0, w.pc) {
+    if !enter(w, cx, 0, w.pc) {
         w.status |= status::HALT;
         return Some(Stop::Halted(Some(trouble)));
     }
     None
 }
 
-/// Enters the second-level handler, if one is installed.
+/// Enters the second-level handler, if one is installed and the wave is not in it already.
 fn enter<const N: usize>(w: &mut Wave<N>, cx: &Context<'_>, id: u32, pc: u64) -> bool {
     let Some(trap) = cx.env.trap else { return false };
+    if w.status & status::PRIV != 0 || w.status & status::TRAP_EN == 0 {
+        return false;
+    }
+    // The first level reads STATUS inside the handler, so PRIV is set in what it hands over.
+    w.status |= status::PRIV;
     w.set_s32(sgpr::TTMP0, pc as u32);
     w.set_s32(TTMP1, (pc >> 32) as u32 & 0xffff | id << 16);
-    // The first level reads STATUS inside the handler, so PRIV is set in what it hands over and in
-    // what the second level writes back before it returns.
-    w.status |= status::PRIV;
-    w.set_s32(TTMP12, status_word(w));
+    w.set_s64(TTMP2, trap.tba);
+    w.set_s32(TTMP12, status_word(w) & !NOT_HANDED_ON);
     w.set_s64(TTMP14, trap.tma);
     w.pc = trap.tba;
     true
@@ -68,8 +75,10 @@ pub(super) fn return_from<const N: usize>(w: &mut Wave<N>, target: u64) -> Flow 
     if w.status & status::PRIV == 0 {
         return Flow::Trouble(Trouble::Illegal);
     }
-    w.status &= !status::PRIV;
     let target = target & 0xffff_ffff_ffff;
+    if w.status & status::TRAP_EN != 0 {
+        w.status &= !status::PRIV;
+    }
     if w.status & status::HALT != 0 {
         w.pc = target;
         return Flow::Stop(Stop::Halted(None));
