@@ -3,6 +3,7 @@
 
 mod contract;
 mod dispatch;
+mod docs;
 mod driver_example;
 mod driver_memory;
 mod driver_queue;
