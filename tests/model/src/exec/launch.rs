@@ -113,7 +113,7 @@ pub trait Listener: Send + Sync {
     /// is and waits to be cancelled, as hardware does.
     fn memory_fault(&self, fault: MemoryFault);
 
-    /// `s_sendmsg MSG_INTERRUPT`: `data` is M0[23:0]; `privileged` is STATUS.PRIV of the wave.
+    /// `s_sendmsg MSG_INTERRUPT`: `data` is `M0[23:0]`; `privileged` is STATUS.PRIV of the wave.
     fn interrupt(&self, data: u32, privileged: bool);
 
     /// What the model knows and hardware would not tell: an opcode without semantics, a halted

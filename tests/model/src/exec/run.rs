@@ -90,8 +90,9 @@ pub(super) fn run<const N: usize>(w: &mut Wave<N>, cx: &mut Context<'_>, budget:
                         }
                         Flow::Stop(stop) => {
                             w.clock += (index - first + 1) as u64;
+                            w.pc = cx.cache.address(index);
                             if !matches!(stop, Stop::Halted(_)) {
-                                w.pc = cx.cache.address(index).wrapping_add(4 * u64::from(i.words));
+                                w.pc = w.pc.wrapping_add(4 * u64::from(i.words));
                             }
                             return stop;
                         }

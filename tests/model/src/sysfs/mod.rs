@@ -1,6 +1,6 @@
 //! The topology and its view in `/sys`.
 //!
-//! A [`Topology`] comes from presets or from a directory; [`tree`](self::tree) renders it as the
+//! A [`Topology`] comes from presets or from a directory; `tree` renders it as the
 //! files that the kernel shows.
 
 mod load;

@@ -87,7 +87,7 @@ fn scalar_operations_give_the_documented_results() {
 #[test]
 fn in_place_additions_set_scc_on_signed_overflow() {
     let mut m = gfx11();
-    m.wave.set_s32(2, 0x7fff_0001);
+    m.wave.set_s32(2, 0x7fff_8001);
     m.run(&[0xb782_7fff]); // s_addk_i32 s2, 0x7fff
     assert_eq!((m.wave.s32(2), m.wave.scc), (0x8000_0000, true));
     m.run(&[0xb802_fffd]); // s_mulk_i32 s2, -3

@@ -81,7 +81,7 @@ pub(super) fn step_pair<const N: usize>(
     done
 }
 
-/// Whether [`step`] has semantics for `op` on `target`.
+/// Whether `step` has semantics for `op` on `target`.
 pub fn implements(_target: Target, op: Op) -> bool {
     hot::<32, _>(op, Probe) || rare::<32, _>(op, Probe)
 }
