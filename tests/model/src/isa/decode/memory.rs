@@ -106,7 +106,7 @@ impl Decoder<'_> {
         let has_saddr = format != Format::Flat && code != off;
         if has_saddr {
             let width = if format == Format::Scratch { 1 } else { 2 };
-            let register = self.scalar_register(code, width);
+            let register = self.scalar_register(code, width).filter(|_| code != 127);
             let register = register.ok_or_else(|| self.reserved("saddr", code))?;
             self.inst.src[2] = Src::s(register);
             self.inst.flags |= flag::SADDR;

@@ -78,7 +78,7 @@ impl Decoder<'_> {
             _ => 4,
         };
         if self.target.is_gfx11() && code == 124 {
-            return Some(sgpr::NULL).filter(|_| width <= 2);
+            return Some(sgpr::NULL);
         }
         if !code.is_multiple_of(align) {
             return None;

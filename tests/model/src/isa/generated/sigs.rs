@@ -10,7 +10,7 @@ const fn o(width: u8, class: u8, ty: Ty) -> Operand {
 }
 
 /// All signatures; rows index this.
-pub(crate) static SIGS: [Sig; 406] = [
+pub(crate) static SIGS: [Sig; 405] = [
     Sig::new(0x00, 0x00, [N, N, N], 0x0000, 0),
     Sig::new(0x00, 0x00, [N, N, N], 0x0000, flag::BRANCH | flag::END),
     Sig::new(0x00, 0x00, [N, N, N], 0x0000, flag::END),
@@ -204,7 +204,6 @@ pub(crate) static SIGS: [Sig; 406] = [
     Sig::new(0x01, 0x00, [o(1, 15, Ty::F16), o(1, 15, Ty::F16), N], 0x0fdb, flag::DPP | flag::DPP8 | flag::SUFFIX | flag::TIED),
     Sig::new(0x01, 0x00, [o(1, 15, Ty::F16), o(1, 15, Ty::F16), o(1, 15, Ty::F16)], 0x1fff, flag::DPP | flag::DPP8),
     Sig::new(0x01, 0x00, [o(1, 15, Ty::F16), o(1, 15, Ty::I16), N], 0x0fdb, flag::DPP | flag::DPP8 | flag::SUFFIX),
-    Sig::new(0x01, 0x00, [o(1, 15, Ty::I16), N, N], 0x0000, flag::DPP | flag::DPP8 | flag::SUFFIX),
     Sig::new(0x01, 0x00, [o(1, 15, Ty::I16), N, N], 0x0008, flag::DPP | flag::DPP8 | flag::SUFFIX),
     Sig::new(0x01, 0x00, [o(1, 15, Ty::I16), N, N], 0x0048, flag::DPP | flag::DPP8 | flag::SUFFIX),
     Sig::new(0x01, 0x00, [o(1, 15, Ty::I16), N, N], 0x0380, flag::DPP | flag::SDWA | flag::SEXT | flag::SUFFIX),

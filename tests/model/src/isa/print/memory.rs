@@ -118,7 +118,8 @@ impl Printer<'_> {
         let offset = Operand::new(1, class::SGPR, Ty::W32);
         let name = self.source_name(self.inst.src[2], offset);
         self.operand(&name);
-        if self.format == Format::Mtbuf {
+        // Format 1 is what an assembler takes when none is given.
+        if self.format == Format::Mtbuf && self.mods.matrix[0] != 1 {
             self.modifier(&format!("format:{}", self.mods.matrix[0]));
         }
         self.modifier_if(self.has(flag::IDXEN), "idxen");

@@ -101,6 +101,7 @@ impl Printer<'_> {
             Op::SWaitEvent | Op::SRoundMode | Op::SSingleuseVdst => {
                 self.operand(&format!("{imm:#x}"));
             }
+            Op::SEndpgm => self.operand(&imm.to_string()),
             _ if imm <= 64 => self.operand(&imm.to_string()),
             _ => self.operand(&format!("{imm:#x}")),
         }
