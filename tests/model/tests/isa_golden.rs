@@ -2,10 +2,11 @@
 //! `isa-gen/objects.py` remake the files; ordinary tests need no LLVM.
 #![allow(clippy::indexing_slicing)] // a test: a short line is a failure
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use kfd_model::Target;
-use kfd_model::isa::{self, Pools};
+use kfd_model::isa::{self, Op, Pools};
 
 const INSTRUCTIONS: &str = include_str!("../isa-gen/golden/instructions.txt");
 const OBJECTS: &str = include_str!("../isa-gen/golden/objects.txt");
@@ -98,4 +99,30 @@ fn fnv(bytes: impl Iterator<Item = u8>) -> u64 {
     bytes.fold(0xcbf2_9ce4_8422_2325, |value, byte| {
         (value ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     })
+}
+
+/// Matrix operations that fixtures contain and the executor does not run. The test below fails when one of
+/// them is implemented as well, so that this list stays true.
+const LACKING: [Op; 2] = [Op::VMfmaF3216x16x4F32, Op::VMfmaF3232x32x2F32];
+
+/// What the software GPU cannot run shows here, by name.
+#[test]
+fn the_executor_has_the_operations_of_gfx90a_and_gfx1100_fixtures_but_for_the_listed() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fixtures/code-objects");
+    let mut lacking = BTreeMap::new();
+    for line in OBJECTS.lines() {
+        let parts: Vec<&str> = line.split(' ').collect();
+        let target: Target = parts[1].parse().unwrap();
+        if !matches!(target, Target::Gfx90a | Target::Gfx1100) {
+            continue;
+        }
+        let (offset, size): (usize, usize) = (parts[2].parse().unwrap(), parts[3].parse().unwrap());
+        let data = std::fs::read(folder.join(parts[0])).unwrap();
+        let found = isa::scan(target, wave_size(target), &data[offset..offset + size], &[]);
+        for (op, (at, text)) in found.examples {
+            lacking.insert(op, format!("{} +{at:#x}: {text}", parts[0]));
+        }
+    }
+    let ops: Vec<Op> = lacking.keys().copied().collect();
+    assert_eq!(ops, LACKING, "{lacking:#?}");
 }
