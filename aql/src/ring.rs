@@ -133,8 +133,23 @@ impl<'m> Ring<'m> {
     /// queue is lost. [`Error::InvalidPacket`].
     #[inline]
     pub fn submit(&self, packet: &Packet) -> Result<Submitted, Error> {
+        self.submit_noting(packet, |_| {})
+    }
+
+    /// As [`Self::submit`]. `note` is called with the packet's index before the device can see the
+    /// packet; if it panics, the queue stops there.
+    ///
+    /// # Errors
+    /// As [`Self::submit`].
+    #[inline]
+    pub fn submit_noting(
+        &self,
+        packet: &Packet,
+        note: impl FnOnce(u64),
+    ) -> Result<Submitted, Error> {
         check(packet)?;
         let index = self.reserve_slots(1)?;
+        note(index);
         self.write(index, packet);
         Ok(Submitted { index, doorbell: self.finish(index, 1, true) })
     }

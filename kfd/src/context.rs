@@ -67,8 +67,11 @@ impl Context {
     }
 
     fn per_gpu(&self, index: usize) -> Result<&PerGpu> {
-        let value = index as u64;
-        self.gpus.get(index).ok_or(Error::InvalidArgument { call: "gpu", what: "the index", value })
+        self.gpus.get(index).ok_or_else(|| Error::InvalidArgument {
+            call: "gpu",
+            what: "the index",
+            value: index as u64,
+        })
     }
 
     /// Makes a GPU ready for memory and queues, once.

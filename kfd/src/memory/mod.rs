@@ -136,7 +136,7 @@ impl Allocation {
     #[inline]
     pub fn mapping(&self) -> Result<&Mapping> {
         let mapping = self.parts.as_ref().and_then(|parts| parts.mapping.as_ref());
-        mapping.ok_or(Error::NoCpuAccess { addr: self.info.addr })
+        mapping.ok_or_else(|| Error::NoCpuAccess { addr: self.info.addr })
     }
 
     /// Maps it on GPUs whose VM is acquired. Those that have it already are skipped.

@@ -87,10 +87,10 @@ impl Queue {
         if packet.header().packet_type() == PacketType::KERNEL_DISPATCH {
             queue.check_scratch(packet)?;
         }
-        let mut slot = queue.ring().reserve(1).map_err(|cause| queue.ring_error(cause))?;
-        queue.label(slot.first(), kernel);
-        slot.push(packet).map_err(|cause| queue.ring_error(cause))?;
-        let submitted = slot.commit();
+        let submitted = queue
+            .ring()
+            .submit_noting(packet, |index| queue.label(index, kernel))
+            .map_err(|cause| queue.ring_error(cause))?;
         if let Some(last) = submitted.doorbell {
             queue.doorbell().ring(last);
         }
