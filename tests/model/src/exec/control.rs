@@ -38,6 +38,8 @@ pub(super) enum Flow {
     Jump(u64),
     /// The wave leaves the interpreter; it goes on with the next instruction.
     Stop(Stop),
+    /// The wave halts; it stands at an address.
+    HaltAt(u64),
     /// The instruction did not finish.
     Trouble(Trouble),
 }

@@ -96,6 +96,11 @@ pub(super) fn run<const N: usize>(w: &mut Wave<N>, cx: &mut Context<'_>, budget:
                             }
                             return stop;
                         }
+                        Flow::HaltAt(target) => {
+                            w.clock += (index - first + 1) as u64;
+                            w.pc = target;
+                            return Stop::Halted(None);
+                        }
                         Flow::Trouble(trouble) => Err(trouble),
                     }
                 } else if let Some(result) = flat::step(w, i, cx) {

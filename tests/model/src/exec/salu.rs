@@ -212,18 +212,18 @@ scalar_semantics! { w, i, code;
     SBitcmp0B64 => w.scc = w.s_src64(i.src[0], code) >> (w.s_src32(i.src[1], code) & 63) & 1 == 0,
     SBitcmp1B64 => w.scc = w.s_src64(i.src[0], code) >> (w.s_src32(i.src[1], code) & 63) & 1 == 1,
 
-    SCmpkEqI32 => compare_k(w, i, |a, b| a == b),
-    SCmpkLgI32 => compare_k(w, i, |a, b| a != b),
-    SCmpkGtI32 => compare_k(w, i, |a, b| a as i32 > b as i32),
-    SCmpkGeI32 => compare_k(w, i, |a, b| a as i32 >= b as i32),
-    SCmpkLtI32 => compare_k(w, i, |a, b| (a as i32) < b as i32),
-    SCmpkLeI32 => compare_k(w, i, |a, b| a as i32 <= b as i32),
-    SCmpkEqU32 => compare_k(w, i, |a, b| a == b & 0xffff),
-    SCmpkLgU32 => compare_k(w, i, |a, b| a != b & 0xffff),
-    SCmpkGtU32 => compare_k(w, i, |a, b| a > b & 0xffff),
-    SCmpkGeU32 => compare_k(w, i, |a, b| a >= b & 0xffff),
-    SCmpkLtU32 => compare_k(w, i, |a, b| a < b & 0xffff),
-    SCmpkLeU32 => compare_k(w, i, |a, b| a <= b & 0xffff),
+    SCmpkEqI32 => compare_k(w, i, code, |a, b| a == b),
+    SCmpkLgI32 => compare_k(w, i, code, |a, b| a != b),
+    SCmpkGtI32 => compare_k(w, i, code, |a, b| a as i32 > b as i32),
+    SCmpkGeI32 => compare_k(w, i, code, |a, b| a as i32 >= b as i32),
+    SCmpkLtI32 => compare_k(w, i, code, |a, b| (a as i32) < b as i32),
+    SCmpkLeI32 => compare_k(w, i, code, |a, b| a as i32 <= b as i32),
+    SCmpkEqU32 => compare_k(w, i, code, |a, b| a == b & 0xffff),
+    SCmpkLgU32 => compare_k(w, i, code, |a, b| a != b & 0xffff),
+    SCmpkGtU32 => compare_k(w, i, code, |a, b| a > b & 0xffff),
+    SCmpkGeU32 => compare_k(w, i, code, |a, b| a >= b & 0xffff),
+    SCmpkLtU32 => compare_k(w, i, code, |a, b| a < b & 0xffff),
+    SCmpkLeU32 => compare_k(w, i, code, |a, b| a <= b & 0xffff),
 }
 
 #[inline(always)]
@@ -313,10 +313,11 @@ fn compare<const N: usize>(w: &mut Wave<N>, i: &Inst, code: &Code, f: impl Fn(u3
     w.scc = f(w.s_src32(i.src[0], code), w.s_src32(i.src[1], code));
 }
 
+/// The immediate is sign-extended; unsigned comparisons take its 16 bits. What is compared stands
+/// in the field of the destination.
 #[inline(always)]
-/// The immediate is sign-extended; unsigned comparisons take its 16 bits.
-fn compare_k<const N: usize>(w: &mut Wave<N>, i: &Inst, f: impl Fn(u32, u32) -> bool) {
-    w.scc = f(w.s32(dst(i)), i.imm as u32);
+fn compare_k<const N: usize>(w: &mut Wave<N>, i: &Inst, code: &Code, f: impl Fn(u32, u32) -> bool) {
+    w.scc = f(w.s_src32(i.src[0], code), i.imm as u32);
 }
 
 #[inline(always)]

@@ -80,8 +80,7 @@ pub(super) fn return_from<const N: usize>(w: &mut Wave<N>, target: u64) -> Flow 
         w.status &= !status::PRIV;
     }
     if w.status & status::HALT != 0 {
-        w.pc = target;
-        return Flow::Stop(Stop::Halted(None));
+        return Flow::HaltAt(target);
     }
     Flow::Jump(target)
 }

@@ -138,6 +138,13 @@ impl Model {
         runner.is_some_and(|runner| runner.step())
     }
 
+    /// How often the doorbells of this process's queues were looked at.
+    #[cfg(test)]
+    pub(crate) fn looks(&self) -> u64 {
+        let state = self.lock();
+        state.processes.get(&std::process::id()).map_or(0, |process| process.runner.looks())
+    }
+
     /// Resets the GPU with this index, as after a hang: its memory and all queues are lost, and
     /// every hardware exception event fires.
     pub fn reset_gpu(&self, index: usize) {
