@@ -1,4 +1,4 @@
-//! Data-parallel primitives: which lane each lane reads source 0 from.
+//! Data-parallel primitives: which lane each lane reads source 0 from. docs/ABI.md §DPP controls.
 
 use crate::isa::ir::Dpp;
 

@@ -4,10 +4,11 @@
 use std::mem::MaybeUninit;
 
 use super::fp::{Usual, mode};
-use super::types::Ty;
+use super::operands::Lanes;
+use super::types::{Ty, U64};
 use super::visit::Visit;
 use crate::exec::{Code, Env, Wave};
-use crate::isa::ir::{Inst, Src};
+use crate::isa::ir::{Inst, Src, sgpr};
 
 /// Runs one instruction.
 pub struct Fast<'a, const N: usize> {
@@ -85,12 +86,55 @@ impl<const N: usize> Out<N> {
     }
 }
 
+/// A lane mask, one word per lane: 0 or 1.
 #[inline(always)]
-fn bit(mask: u64, lane: usize) -> bool {
-    mask >> lane & 1 != 0
+fn expand<const N: usize>(mask: u64) -> [u32; N] {
+    let mut bits = [0; N];
+    for (half, chunk) in bits.chunks_exact_mut(32).enumerate() {
+        let mask = (mask >> (32 * half)) as u32;
+        for k in 0..32 {
+            chunk[k] = mask >> k & 1;
+        }
+    }
+    bits
 }
 
-impl<const N: usize> Visit<N> for Fast<'_, N> {
+/// A truth value as all ones or zero, which is what the host's vector compares give.
+#[inline(always)]
+fn ones(truth: bool) -> u32 {
+    0u32.wrapping_sub(u32::from(truth))
+}
+
+/// Words that are all ones or zero as a mask, a bit of each. 32 lanes at a time: 32-bit words
+/// stay vector code.
+#[inline(always)]
+fn pack<const N: usize>(active: &[u32; N], words: &[u32; N]) -> u64 {
+    let mut mask = 0;
+    let halves = active.chunks_exact(32).zip(words.chunks_exact(32));
+    for (half, (active, words)) in halves.enumerate() {
+        let mut packed = 0;
+        for k in 0..32 {
+            packed |= active[k] & words[k] & 1 << k;
+        }
+        mask |= u64::from(packed) << (32 * half);
+    }
+    mask
+}
+
+/// Writes what a compare found.
+#[inline(always)]
+fn set_compared<const N: usize>(wave: &mut Wave<N>, inst: &Inst, exec: bool, words: &[u32; N]) {
+    let mask = pack(&wave.mask, words);
+    wave.set_lane_mask(inst.sdst, mask);
+    if exec {
+        wave.set_lane_mask(sgpr::EXEC_LO, mask);
+        for k in 0..N {
+            wave.mask[k] &= words[k];
+        }
+    }
+}
+
+impl<const N: usize> Visit for Fast<'_, N> {
     type Fp = Usual;
 
     #[inline(always)]
@@ -155,23 +199,23 @@ impl<const N: usize> Visit<N> for Fast<'_, N> {
         for k in 0..N {
             let (d, bit) = f(value::<N, A>(x, k), value::<N, B>(y, k), value::<N, C>(z, k));
             out.put::<D>(k, d);
-            bits[k] = u32::from(bit);
+            bits[k] = ones(bit);
         }
-        let mask = self.wave.pack_active(&bits);
+        let mask = pack(&self.wave.mask, &bits);
         out.write::<D>(self.wave, self.inst.dst, self.env);
         self.wave.set_lane_mask(self.inst.sdst, mask);
     }
 
     #[inline(always)]
     fn map3_vcc<A: Ty, B: Ty, C: Ty, D: Ty>(self, f: impl Fn(A::V, B::V, C::V, bool) -> D::V) {
-        let vcc = self.wave.vcc();
+        let vcc = expand::<N>(self.wave.vcc());
         let (mut b0, mut b1, mut b2) = (buffers(), buffers(), buffers());
         let x = words::<N, A>(self.wave, self.inst.src[0], self.code, &mut b0);
         let y = words::<N, B>(self.wave, self.inst.src[1], self.code, &mut b1);
         let z = words::<N, C>(self.wave, self.inst.src[2], self.code, &mut b2);
         let mut out = Out::new();
         for k in 0..N {
-            let d = f(value::<N, A>(x, k), value::<N, B>(y, k), value::<N, C>(z, k), bit(vcc, k));
+            let d = f(value::<N, A>(x, k), value::<N, B>(y, k), value::<N, C>(z, k), vcc[k] != 0);
             out.put::<D>(k, d);
         }
         out.write::<D>(self.wave, self.inst.dst, self.env);
@@ -179,8 +223,8 @@ impl<const N: usize> Visit<N> for Fast<'_, N> {
 
     #[inline(always)]
     fn map2_in<A: Ty, B: Ty, D: Ty>(self, f: impl Fn(A::V, B::V, bool) -> D::V) {
-        let mask = self.wave.src_lane_mask(self.inst.src[2], self.code);
-        self.map2_lane::<A, B, D>(|k, a, b| f(a, b, bit(mask, k)));
+        let mask = expand::<N>(self.wave.src_lane_mask(self.inst.src[2], self.code));
+        self.map2_lane::<A, B, D>(|k, a, b| f(a, b, mask[k] != 0));
     }
 
     #[inline(always)]
@@ -190,8 +234,8 @@ impl<const N: usize> Visit<N> for Fast<'_, N> {
 
     #[inline(always)]
     fn carry_in(self, f: impl Fn(u32, u32, bool) -> (u32, bool)) {
-        let mask = self.wave.src_lane_mask(self.inst.src[2], self.code);
-        carry(self, |k, a, b| f(a, b, bit(mask, k)));
+        let mask = expand::<N>(self.wave.src_lane_mask(self.inst.src[2], self.code));
+        carry(self, |k, a, b| f(a, b, mask[k] != 0));
     }
 
     #[inline(always)]
@@ -201,18 +245,27 @@ impl<const N: usize> Visit<N> for Fast<'_, N> {
         let y = words::<N, B>(self.wave, self.inst.src[1], self.code, &mut b1);
         let mut bits = [0; N];
         for k in 0..N {
-            bits[k] = u32::from(f(value::<N, A>(x, k), value::<N, B>(y, k)));
+            bits[k] = ones(f(value::<N, A>(x, k), value::<N, B>(y, k)));
         }
-        let mask = self.wave.pack_active(&bits);
-        self.wave.set_lane_mask(self.inst.sdst, mask);
-        if exec {
-            self.wave.set_exec(mask);
-        }
+        set_compared(self.wave, self.inst, exec, &bits);
     }
 
     #[inline(always)]
-    fn whole(self, f: impl FnOnce(&mut Wave<N>, &Inst, &Code, &Env)) {
-        f(self.wave, self.inst, self.code, self.env);
+    fn compare_equal64(self, exec: bool, equal: bool) {
+        let (mut b0, mut b1) = (buffers(), buffers());
+        let x = words::<N, U64>(self.wave, self.inst.src[0], self.code, &mut b0);
+        let y = words::<N, U64>(self.wave, self.inst.src[1], self.code, &mut b1);
+        let mut bits = [0; N];
+        for k in 0..N {
+            let differs = (x.0[k] ^ y.0[k]) | (x.1[k] ^ y.1[k]);
+            bits[k] = ones((differs == 0) == equal);
+        }
+        set_compared(self.wave, self.inst, exec, &bits);
+    }
+
+    #[inline(always)]
+    fn whole(self, _: impl FnOnce(&mut Lanes<'_>)) {
+        debug_assert!(false, "the hot table has only operations on lanes");
     }
 }
 
@@ -225,9 +278,9 @@ fn carry<const N: usize>(fast: Fast<'_, N>, f: impl Fn(usize, u32, u32) -> (u32,
     for k in 0..N {
         let (d, carry) = f(k, x[k], y[k]);
         out[k] = d;
-        bits[k] = u32::from(carry);
+        bits[k] = ones(carry);
     }
-    let mask = fast.wave.pack_active(&bits);
+    let mask = pack(&fast.wave.mask, &bits);
     fast.wave.write_v(fast.inst.dst, &out);
     fast.wave.set_lane_mask(fast.inst.sdst, mask);
 }

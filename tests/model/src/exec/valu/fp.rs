@@ -13,6 +13,8 @@ pub mod mode {
     pub const DX10_CLAMP: u32 = 1 << 8;
     /// Signalling NaNs are quieted by min, max and the like.
     pub const IEEE: u32 = 1 << 9;
+    /// FP16_OVFL: results of half and 8-bit conversions saturate instead of overflowing.
+    pub const FP16_OVFL: u32 = 1 << 23;
     /// The setting under which the host's arithmetic is exact: to nearest, no flushing.
     pub const USUAL: u32 = DENORM;
 }
@@ -21,6 +23,8 @@ pub mod mode {
 pub trait Fp: Copy {
     /// MODE.IEEE.
     fn ieee(self) -> bool;
+    /// MODE.FP16_OVFL.
+    fn saturates(self) -> bool;
     /// Rounding of single precision.
     fn round32(self) -> Round;
     /// Rounding of half and double precision.
@@ -168,6 +172,10 @@ impl Fp for Usual {
         self.ieee
     }
     #[inline(always)]
+    fn saturates(self) -> bool {
+        false
+    }
+    #[inline(always)]
     fn round32(self) -> Round {
         Round::Nearest
     }
@@ -184,6 +192,9 @@ pub struct ByMode(pub u32);
 impl Fp for ByMode {
     fn ieee(self) -> bool {
         self.0 & mode::IEEE != 0
+    }
+    fn saturates(self) -> bool {
+        self.0 & mode::FP16_OVFL != 0
     }
     fn round32(self) -> Round {
         Round::from_field(self.0)

@@ -9,14 +9,18 @@ mod dpp;
 mod fast;
 mod fp;
 mod lane;
+mod matrix;
 mod operands;
 mod packed;
 mod slow;
 mod table;
 #[cfg(test)]
+mod tests;
+#[cfg(test)]
 mod tests_rng;
 mod types;
 mod visit;
+mod wmma;
 
 use super::{Code, Env, Wave};
 use crate::Target;
@@ -24,7 +28,7 @@ use crate::isa::Op;
 use crate::isa::ir::{Inst, flag};
 use fast::Fast;
 use fp::mode;
-use operands::Operands;
+use operands::Lanes;
 use slow::Slow;
 use table::{hot, rare};
 use visit::Probe;
@@ -34,7 +38,7 @@ const FIRST: Op = Op::VAccvgprMovB32;
 
 /// Executes a vector ALU instruction. False: not one, or it has no semantics; nothing changed.
 ///
-/// For a VOPD pair the executor calls [`step_pair`] instead.
+/// The halves of a VOPD pair come one by one: the interpreter sees to it that both read first.
 #[inline(always)]
 pub(super) fn step<const N: usize>(
     wave: &mut Wave<N>,
@@ -42,46 +46,63 @@ pub(super) fn step<const N: usize>(
     code: &Code,
     env: &Env,
 ) -> bool {
-    let plain =
-        inst.flags & flag::MODS == 0 && wave.mode & (mode::ROUND | mode::DENORM) == mode::USUAL;
-    if plain && hot(inst.op, Fast { wave, inst, code, env }) {
+    if is_plain(wave, inst) && hot(inst.op, Fast { wave, inst, code, env }) {
         return true;
     }
-    inst.op >= FIRST && step_slow(wave, inst, code, env)
+    inst.op >= FIRST && (step_across(wave, inst, code) || step_slow(wave, inst, code, env))
+}
+
+/// Whether the fast path does all that the instruction asks for.
+#[inline(always)]
+fn is_plain<const N: usize>(wave: &Wave<N>, inst: &Inst) -> bool {
+    inst.flags & flag::MODS == 0 && wave.mode & (mode::ROUND | mode::DENORM) == mode::USUAL
+}
+
+/// Moves between lanes and register files: they have no float modifiers, and compiled code is full
+/// of them.
+#[inline(always)]
+fn step_across<const N: usize>(wave: &mut Wave<N>, inst: &Inst, code: &Code) -> bool {
+    match inst.op {
+        Op::VReadfirstlaneB32 => across::readfirstlane(wave, inst, code),
+        Op::VReadlaneB32 => across::readlane(wave, inst, code),
+        Op::VWritelaneB32 => across::writelane(wave, inst, code),
+        Op::VAccvgprReadB32 | Op::VAccvgprWriteB32 | Op::VAccvgprMovB32 => {
+            across::accvgpr(wave, inst, code);
+        }
+        // The drain of the pipe and the scalar exception state (TRAPSTS[8:0]).
+        Op::VPipeflush => {}
+        Op::VClrexcp => wave.trapsts &= !0x1ff,
+        _ => return false,
+    }
+    true
 }
 
 /// Modifiers, an unusual MODE, or an operation that is not worth code in the interpreter's loop.
 #[cold]
 #[inline(never)]
 fn step_slow<const N: usize>(wave: &mut Wave<N>, inst: &Inst, code: &Code, env: &Env) -> bool {
-    let slow = Slow(Operands::new(wave, inst, code, env));
-    if hot::<N, _>(inst.op, Probe) { hot(inst.op, slow) } else { rare(inst.op, slow) }
+    run_slow(&mut Lanes::new(wave, inst, code, env))
 }
 
-/// Executes both halves of a VOPD pair: all sources are read before either destination is written.
-#[inline(always)]
-pub(super) fn step_pair<const N: usize>(
-    wave: &mut Wave<N>,
-    x: &Inst,
-    y: &Inst,
-    code: &Code,
-    env: &Env,
-) -> bool {
-    // Only one register of `x` can matter to `y`: take its new value away until `y` has read.
-    let dst = usize::from(x.dst) & 511;
-    let before = wave.v[dst];
-    if !step(wave, x, code, env) {
-        return false;
-    }
-    let after = std::mem::replace(&mut wave.v[dst], before);
-    let done = step(wave, y, code, env);
-    if done {
-        wave.v[dst] = after;
-    }
-    done
+#[inline(never)]
+fn run_slow(lanes: &mut Lanes<'_>) -> bool {
+    let op = lanes.inst.op;
+    if hot(op, Probe) { hot(op, Slow(lanes)) } else { rare(op, Slow(lanes)) }
 }
 
 /// Whether `step` has semantics for `op` on `target`.
 pub fn implements(_target: Target, op: Op) -> bool {
-    hot::<32, _>(op, Probe) || rare::<32, _>(op, Probe)
+    use Op::*;
+    let across = matches!(
+        op,
+        VReadfirstlaneB32
+            | VReadlaneB32
+            | VWritelaneB32
+            | VAccvgprReadB32
+            | VAccvgprWriteB32
+            | VAccvgprMovB32
+            | VPipeflush
+            | VClrexcp
+    );
+    across || hot(op, Probe) || rare(op, Probe)
 }

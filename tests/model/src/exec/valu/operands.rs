@@ -1,72 +1,143 @@
-//! Operands of instructions with modifiers: fetched whole, DPP and SDWA applied.
-
-use std::mem::MaybeUninit;
+//! One instruction with modifiers: its sources with DPP and SDWA applied, and how results are
+//! written. The wave size is a value here, not a type: this code exists once.
 
 use super::dpp::{self, From};
 use super::fp::{ByMode, mode};
 use super::lane::soft::{self, Format};
-use super::types::Ty;
+use super::types::Kind;
 use crate::exec::{Code, Env, Wave};
-use crate::isa::ir::{Inst, Mods, Sdwa, flag};
+use crate::isa::ir::{Inst, Mods, Sdwa, Src, SrcKind, flag, sgpr};
 
-/// Raw registers of a source, low and high word.
-pub type Raw<const N: usize> = [[u32; N]; 2];
+/// A value for each lane; a wave32 uses the first half.
+pub type PerLane<T> = [T; 64];
 
-/// The parts common to every operand of one instruction.
-pub struct Operands<'a, const N: usize> {
-    pub wave: &'a mut Wave<N>,
-    pub inst: &'a Inst,
-    pub code: &'a Code,
-    pub env: &'a Env,
-    pub mods: Mods,
-    pub fp: ByMode,
-    /// Lanes that are written: active ones, without those DPP disables.
-    pub lanes: [u32; N],
-    dpp: Option<[From; N]>,
+/// Where a source's lanes are.
+#[derive(Clone, Copy, Debug)]
+pub enum Source {
+    /// In a vector register.
+    Row(usize),
+    /// The same in every lane.
+    Same(u64),
 }
 
-impl<'a, const N: usize> Operands<'a, N> {
-    pub fn new(wave: &'a mut Wave<N>, inst: &'a Inst, code: &'a Code, env: &'a Env) -> Self {
+/// An instruction and the registers of its wave.
+pub struct Lanes<'a> {
+    pub inst: &'a Inst,
+    pub mods: Mods,
+    pub fp: ByMode,
+    pub sources: [Source; 3],
+    /// The destination's physical register.
+    pub dst: usize,
+    /// Lanes of the wave: 32 or 64.
+    pub count: usize,
+    /// Lanes that are written: active ones, without those DPP disables.
+    pub written: u64,
+    /// Active lanes.
+    pub exec: u64,
+    /// VCC.
+    pub vcc: u64,
+    /// M0.
+    pub m0: u32,
+    /// Vector registers allocated.
+    pub allocated: usize,
+    /// gfx9: some 16-bit results clear the other half of their register.
+    clears: bool,
+    vector: &'a mut [u32],
+    scalar: &'a mut [u32; 256],
+    mask: &'a mut [u32],
+    dpp: Option<PerLane<From>>,
+}
+
+impl<'a> Lanes<'a> {
+    /// Of an instruction about to be executed.
+    pub fn new<const N: usize>(
+        wave: &'a mut Wave<N>,
+        inst: &'a Inst,
+        code: &Code,
+        env: &Env,
+    ) -> Self {
         let mods = if inst.flags & flag::MODS != 0 { code.mods_of(inst) } else { Mods::default() };
-        let mut lanes = wave.mask;
+        let source = |src: Src| match src.kind() {
+            SrcKind::V(n) => Source::Row(wave.physical(n)),
+            _ => Source::Same(wave.s_src64(src, code)),
+        };
+        let sources = inst.src.map(source);
+        let exec = wave.exec();
+        let mut written = exec;
         let dpp = mods.dpp.map(|dpp| {
-            let exec = wave.exec();
             let from = std::array::from_fn(|lane| dpp::source(&dpp, lane, N, exec));
             for lane in 0..N {
                 if from[lane] == From::Nothing {
-                    lanes[lane] = 0;
+                    written &= !(1 << lane);
                 }
             }
             from
         });
-        let fp = ByMode(wave.mode);
-        Self { wave, inst, code, env, mods, fp, lanes, dpp }
+        Self {
+            inst,
+            mods,
+            fp: ByMode(wave.mode),
+            sources,
+            dst: wave.physical(inst.dst),
+            count: N,
+            written,
+            exec,
+            vcc: wave.vcc(),
+            m0: wave.s32(sgpr::M0),
+            allocated: wave.vgprs.into(),
+            clears: env.target.is_gfx9(),
+            vector: wave.v.as_flattened_mut(),
+            scalar: &mut wave.s,
+            mask: &mut wave.mask,
+            dpp,
+        }
     }
 
-    /// Source `k` as it stands in the registers, after DPP and SDWA's selection.
-    pub fn raw(&self, k: usize, wide: bool) -> Raw<N> {
-        let src = self.inst.src[k];
-        let mut low = MaybeUninit::uninit();
-        let mut raw = [[0; N]; 2];
-        if wide {
-            let mut buffers = [low, MaybeUninit::uninit()];
-            let (low, high) = self.wave.src_u64(src, self.code, &mut buffers);
-            raw = [*low, *high];
-        } else {
-            raw[0] = *self.wave.src_u32(src, self.code, &mut low);
+    /// A vector register.
+    pub fn row(&self, reg: usize) -> &[u32] {
+        let start = (reg & 511) * self.count;
+        &self.vector[start..start + self.count]
+    }
+
+    /// A vector register, to write.
+    pub fn row_mut(&mut self, reg: usize) -> &mut [u32] {
+        let start = (reg & 511) * self.count;
+        &mut self.vector[start..start + self.count]
+    }
+
+    /// Source `k` in a scalar role: a lane select or the like.
+    pub fn scalar_source(&self, k: usize) -> u32 {
+        match self.sources[k] {
+            Source::Same(value) => value as u32,
+            Source::Row(_) => 0,
+        }
+    }
+
+    /// Source 2 as a lane mask.
+    pub fn mask_source(&self) -> u64 {
+        match self.sources[2] {
+            Source::Same(mask) => mask,
+            Source::Row(_) => 0,
+        }
+    }
+
+    /// Word `word` of source `k` as it stands in the registers, after DPP and SDWA's selection.
+    pub fn raw(&self, k: usize, word: usize) -> PerLane<u32> {
+        let mut raw = [0; 64];
+        match self.sources[k] {
+            Source::Row(reg) => raw[..self.count].copy_from_slice(self.row(reg + word)),
+            Source::Same(value) => raw = [(value >> (32 * word)) as u32; 64],
         }
         if k == 0
             && let Some(from) = &self.dpp
         {
             let before = raw;
-            for lane in 0..N {
-                for (word, old) in raw.iter_mut().zip(&before) {
-                    word[lane] = if let From::Lane(l) = from[lane] { old[l] } else { 0 };
-                }
+            for lane in 0..self.count {
+                raw[lane] = if let From::Lane(l) = from[lane] { before[l] } else { 0 };
             }
         }
         if let (0 | 1, Some(sdwa)) = (k, &self.mods.sdwa) {
-            for word in &mut raw[0] {
+            for word in &mut raw {
                 *word = select(*word, sdwa.src_sel[k], sdwa.sext[k]);
             }
         }
@@ -74,30 +145,28 @@ impl<'a, const N: usize> Operands<'a, N> {
     }
 
     /// Source `k` with half select, absolute value, negation and flushing: bits per lane.
-    pub fn fetch<T: Ty>(&self, k: usize) -> [u64; N] {
-        let raw = self.raw(k, T::WIDE);
-        let high_half = T::HALF && self.mods.opsel >> k & 1 != 0;
-        let absolute = self.mods.abs >> k & 1 != 0;
-        let negate = self.mods.neg >> k & 1 != 0;
-        std::array::from_fn(|lane| {
-            let mut bits = u64::from(raw[0][lane]) | u64::from(raw[1][lane]) << 32;
-            if high_half {
-                bits >>= 16;
+    pub fn fetch(&self, k: usize, kind: &Kind) -> PerLane<u64> {
+        let mut bits = self.raw(k, 0).map(u64::from);
+        if kind.wide {
+            let high = self.raw(k, 1);
+            for lane in 0..self.count {
+                bits[lane] |= u64::from(high[lane]) << 32;
             }
-            if T::HALF {
-                bits &= 0xffff;
-            }
-            if absolute {
-                bits &= !T::SIGN;
-            }
-            if negate {
-                bits ^= T::SIGN;
-            }
-            match T::FLOAT {
-                Some(format) => self.fp.flush_source(bits, format),
-                None => bits,
-            }
-        })
+        }
+        if kind.half {
+            let shift = if self.mods.opsel >> k & 1 != 0 { 16 } else { 0 };
+            bits = bits.map(|b| b >> shift & 0xffff);
+        }
+        if self.mods.abs >> k & 1 != 0 {
+            bits = bits.map(|b| b & !kind.sign);
+        }
+        if self.mods.neg >> k & 1 != 0 {
+            bits = bits.map(|b| b ^ kind.sign);
+        }
+        if let Some(format) = kind.float {
+            bits = bits.map(|b| self.fp.flush_source(b, format));
+        }
+        bits
     }
 
     /// Output modifiers of a float result: scaling, flushing, clamping.
@@ -115,40 +184,52 @@ impl<'a, const N: usize> Operands<'a, N> {
         if self.mods.clamp { clamp(bits, format, self.fp.0 & mode::DX10_CLAMP != 0) } else { bits }
     }
 
-    /// Writes a result in the lanes of [`Operands::lanes`].
-    pub fn store<D: Ty>(&mut self, values: &[u64; N]) {
-        let dst = usize::from(self.inst.dst);
-        let into_high = D::HALF && self.mods.opsel & 8 != 0;
-        let clears = D::CLEARS && self.env.target.is_gfx9();
-        for lane in 0..N {
+    /// Writes a result, in the lanes that are written.
+    pub fn store(&mut self, kind: &Kind, values: &PerLane<u64>) {
+        let dst = self.dst;
+        let into_high = kind.half && self.mods.opsel & 8 != 0;
+        let keeps = kind.half && !(kind.clears && self.clears);
+        for lane in 0..self.count {
+            if self.written >> lane & 1 == 0 {
+                continue;
+            }
             let mut bits = values[lane];
-            if let Some(format) = D::FLOAT {
+            if let Some(format) = kind.float {
                 bits = self.finish(bits, format);
             }
-            let row = &mut self.wave.v[dst & 511];
-            let old = row[lane];
-            let word = match &self.mods.sdwa {
+            let old = self.row(dst)[lane];
+            self.row_mut(dst)[lane] = match &self.mods.sdwa {
                 Some(sdwa) => deposit(bits as u32, old, sdwa),
                 None if into_high => old & 0xffff | (bits as u32) << 16,
-                None if D::HALF && !clears => old & 0xffff_0000 | bits as u32 & 0xffff,
+                None if keeps => old & 0xffff_0000 | bits as u32 & 0xffff,
                 None => bits as u32,
             };
-            let mask = self.lanes[lane];
-            row[lane] = word & mask | old & !mask;
-            if D::WIDE {
-                let high = &mut self.wave.v[(dst + 1) & 511][lane];
-                *high = (bits >> 32) as u32 & mask | *high & !mask;
+            if kind.wide {
+                self.row_mut(dst + 1)[lane] = (bits >> 32) as u32;
             }
         }
     }
 
-    /// Packs one bit per lane; lanes that are not written give zero.
-    pub fn pack(&self, bits: &[bool; N]) -> u64 {
-        let mut mask = 0;
-        for lane in 0..N {
-            mask |= u64::from(bits[lane] && self.lanes[lane] != 0) << lane;
-        }
+    /// Writes the scalar destination: a bit per lane, zero where the lane is not written.
+    pub fn set_sdst(&mut self, bits: u64) -> u64 {
+        let mask = bits & self.written;
+        self.set_mask(self.inst.sdst, mask);
         mask
+    }
+
+    /// Writes EXEC.
+    pub fn set_exec(&mut self, exec: u64) {
+        self.set_mask(sgpr::EXEC_LO, exec);
+        for (lane, word) in self.mask.iter_mut().enumerate() {
+            *word = 0u32.wrapping_sub((exec >> lane) as u32 & 1);
+        }
+    }
+
+    fn set_mask(&mut self, reg: u8, mask: u64) {
+        self.scalar[usize::from(reg)] = mask as u32;
+        if self.count == 64 {
+            self.scalar[usize::from(reg.wrapping_add(1))] = (mask >> 32) as u32;
+        }
     }
 }
 

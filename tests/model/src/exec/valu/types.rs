@@ -3,6 +3,16 @@
 use super::lane::half::Half;
 use super::lane::soft::{F16 as FORMAT16, F32 as FORMAT32, F64 as FORMAT64, Format};
 
+/// The constants of a [`Ty`] as a value.
+#[derive(Clone, Copy, Debug)]
+pub struct Kind {
+    pub wide: bool,
+    pub half: bool,
+    pub clears: bool,
+    pub float: Option<Format>,
+    pub sign: u64,
+}
+
 /// An operand type. The bits are those of one or two registers, low word first.
 pub trait Ty {
     /// What lane functions see.
@@ -13,11 +23,20 @@ pub trait Ty {
     /// kept.
     const HALF: bool = false;
     /// As a 16-bit destination: gfx9 clears the other half instead of keeping it.
+    /// docs/ABI.md §16-bit results.
     const CLEARS: bool = false;
     /// Denormals are flushed and results clamped and scaled as this format.
     const FLOAT: Option<Format> = None;
     /// The bit that negation and absolute value work on; 0 where they do not apply.
     const SIGN: u64 = 0;
+    /// The constants above.
+    const KIND: Kind = Kind {
+        wide: Self::WIDE,
+        half: Self::HALF,
+        clears: Self::CLEARS,
+        float: Self::FLOAT,
+        sign: Self::SIGN,
+    };
     /// From register bits. Bits above the type's width are ignored.
     fn get(bits: u64) -> Self::V;
     /// To register bits, bits above the width zero.

@@ -5,12 +5,11 @@
 //! it implemented" cannot disagree.
 
 use super::fp::{Fp, Usual};
+use super::operands::Lanes;
 use super::types::Ty;
-use crate::exec::{Code, Env, Wave};
-use crate::isa::ir::Inst;
 
 /// What an operation of a table is turned into.
-pub trait Visit<const N: usize>: Sized {
+pub trait Visit: Sized {
     /// Arithmetic under this instruction's MODE.
     type Fp: Fp;
 
@@ -50,14 +49,17 @@ pub trait Visit<const N: usize>: Sized {
     /// `sdst = f(src0, src1)`, and EXEC as well where `exec`.
     fn compare<A: Ty, B: Ty>(self, exec: bool, f: impl Fn(A::V, B::V) -> bool);
 
-    /// Anything else: the operation reads its own operands.
-    fn whole(self, f: impl FnOnce(&mut Wave<N>, &Inst, &Code, &Env));
+    /// `sdst = src0 == src1` (or unequal) of two registers each, and EXEC as well where `exec`.
+    fn compare_equal64(self, exec: bool, equal: bool);
+
+    /// Anything else: the operation reads its own operands. Not in the hot table.
+    fn whole(self, f: impl FnOnce(&mut Lanes<'_>));
 }
 
 /// Finds out whether a table has an operation, and does nothing.
 pub struct Probe;
 
-impl<const N: usize> Visit<N> for Probe {
+impl Visit for Probe {
     type Fp = Usual;
 
     fn fp(&self) -> Usual {
@@ -76,5 +78,6 @@ impl<const N: usize> Visit<N> for Probe {
     fn carry(self, _: impl Fn(u32, u32) -> (u32, bool)) {}
     fn carry_in(self, _: impl Fn(u32, u32, bool) -> (u32, bool)) {}
     fn compare<A: Ty, B: Ty>(self, _: bool, _: impl Fn(A::V, B::V) -> bool) {}
-    fn whole(self, _: impl FnOnce(&mut Wave<N>, &Inst, &Code, &Env)) {}
+    fn compare_equal64(self, _: bool, _: bool) {}
+    fn whole(self, _: impl FnOnce(&mut Lanes<'_>)) {}
 }

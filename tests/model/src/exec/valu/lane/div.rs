@@ -1,4 +1,4 @@
-//! The three helper operations of the division sequence.
+//! The three helper operations of the division sequence. docs/ABI.md §Division.
 //!
 //! The compiler's sequence of v_div_scale, v_rcp, v_fma, v_div_fmas and v_div_fixup gives the IEEE
 //! quotient with these rules; the published pseudo-code does not (it scales the wrong way in one

@@ -6,7 +6,7 @@
 use super::half::Half;
 
 macro_rules! min_max {
-    ($module:ident, $float:ty, $bits:ty, $to:expr, $from:expr, $quiet:expr, $inf:expr) => {
+    ($module:ident, $float:ty, $bits:ty, $signed:ty, $to:expr, $from:expr, $quiet:expr, $inf:expr) => {
         /// For one width.
         pub mod $module {
             #[allow(unused_imports)]
@@ -16,18 +16,20 @@ macro_rules! min_max {
 
             #[inline(always)]
             fn is_nan(bits: $bits) -> bool {
-                bits & !SIGN > $inf
+                // Signed: the host has no unsigned vector compare.
+                (bits & !SIGN) as $signed > $inf
             }
 
             #[inline(always)]
             fn is_signalling(bits: $bits) -> bool {
-                is_nan(bits) && bits & $quiet == 0
+                is_nan(bits) & (bits & $quiet == 0)
             }
 
             /// Integer order of the floats: a total order with -0 below +0.
             #[inline(always)]
-            fn key(bits: $bits) -> $bits {
-                if bits & SIGN != 0 { !bits } else { bits | SIGN }
+            fn key(bits: $bits) -> $signed {
+                let bits = bits as $signed;
+                bits ^ ((bits >> (<$bits>::BITS - 1)) & <$signed>::MAX)
             }
 
             #[inline(always)]
@@ -35,16 +37,18 @@ macro_rules! min_max {
                 a: $float,
                 b: $float,
                 ieee: bool,
-                a_wins: impl Fn($bits, $bits) -> bool,
+                a_wins: impl Fn($signed, $signed) -> bool,
             ) -> $float {
                 let (x, y): ($bits, $bits) = ($to(a), $to(b));
                 let mut r = if a_wins(key(x), key(y)) { x } else { y };
                 r = if is_nan(x) { y } else { r };
                 r = if is_nan(y) { x } else { r };
-                if ieee {
-                    r = if is_signalling(y) { y | $quiet } else { r };
-                    r = if is_signalling(x) { x | $quiet } else { r };
-                }
+                // Not a number, not quiet, and IEEE: one test against a word that is the same in
+                // every lane.
+                let never = if ieee { 0 } else { $quiet };
+                let wins = |bits: $bits| is_nan(bits) & (bits & $quiet | never == 0);
+                r = if wins(y) { y | $quiet } else { r };
+                r = if wins(x) { x | $quiet } else { r };
                 $from(r)
             }
 
@@ -119,9 +123,9 @@ macro_rules! min_max {
     };
 }
 
-min_max!(f16, Half, u16, |h: Half| h.0, Half, 0x200, 0x7c00);
-min_max!(f32, f32, u32, f32::to_bits, f32::from_bits, 0x0040_0000, 0x7f80_0000);
-min_max!(f64, f64, u64, f64::to_bits, f64::from_bits, 1 << 51, 0x7ff << 52);
+min_max!(f16, Half, u16, i16, |h: Half| h.0, Half, 0x200, 0x7c00);
+min_max!(f32, f32, u32, i32, f32::to_bits, f32::from_bits, 0x0040_0000, 0x7f80_0000);
+min_max!(f64, f64, u64, i64, f64::to_bits, f64::from_bits, 1 << 51, 0x7ff << 52);
 
 #[cfg(test)]
 mod tests {

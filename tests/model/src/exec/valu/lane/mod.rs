@@ -3,6 +3,7 @@
 pub mod bits;
 pub mod convert;
 pub mod div;
+pub mod fp8;
 pub mod half;
 pub mod minmax;
 pub mod soft;

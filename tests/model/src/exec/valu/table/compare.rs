@@ -37,7 +37,7 @@ fn f(a: Half) -> f32 {
 }
 
 /// Runs a compare.
-pub fn compare<const N: usize, V: Visit<N>>(op: Op, v: V) -> bool {
+pub fn compare<V: Visit>(op: Op, v: V) -> bool {
     compares! { op, v;
         F16, (a, b) => {
             VCmpFF16 VCmpxFF16 false,

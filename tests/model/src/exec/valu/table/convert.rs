@@ -2,14 +2,15 @@
 
 use crate::exec::valu::fp::Fp;
 use crate::exec::valu::lane::convert::{self, pack};
+use crate::exec::valu::lane::fp8::Eight;
 use crate::exec::valu::lane::half::{self, Half};
-use crate::exec::valu::types::{F16, F32, F64, I16, I32, U16, U32};
+use crate::exec::valu::types::{F16, F32, F64, I16, I32, U16, U16Keep, U32, U64};
 use crate::exec::valu::visit::Visit;
 use crate::isa::Op;
 
 /// Runs `op` if it is one of these; else gives the visitor back.
 #[inline(always)]
-pub fn convert<const N: usize, V: Visit<N>>(op: Op, v: V) -> Option<V> {
+pub fn convert<V: Visit>(op: Op, v: V) -> Option<V> {
     use Op::*;
     let fp = v.fp();
     match op {
@@ -64,8 +65,28 @@ pub fn convert<const N: usize, V: Visit<N>>(op: Op, v: V) -> Option<V> {
             pack(convert::unorm16(a.to_f32()), convert::unorm16(b.to_f32()))
         }),
         VCvtPkU8F32 => v.map3::<F32, U32, U32, U32>(convert::pk_u8_f32),
+        // SDWA's selection has taken the byte or word already.
+        VCvtF32Fp8 => v.map1::<U32, F32>(|a| Eight::Fp8.to_f32(a as u8)),
+        VCvtF32Bf8 => v.map1::<U32, F32>(|a| Eight::Bf8.to_f32(a as u8)),
+        VCvtPkF32Fp8 => v.map1::<U32, U64>(|a| widen(Eight::Fp8, a)),
+        VCvtPkF32Bf8 => v.map1::<U32, U64>(|a| widen(Eight::Bf8, a)),
+        VCvtPkFp8F32 => {
+            v.map2::<F32, F32, U16Keep>(|a, b| narrow(Eight::Fp8, a, b, fp.saturates()))
+        }
+        VCvtPkBf8F32 => {
+            v.map2::<F32, F32, U16Keep>(|a, b| narrow(Eight::Bf8, a, b, fp.saturates()))
+        }
         VPackB32F16 => v.map2::<F16, F16, U32>(|a, b| pack(a.0, b.0)),
         _ => return Some(v),
     }
     None
+}
+
+fn widen(format: Eight, a: u32) -> u64 {
+    let value = |byte: u32| u64::from(format.to_f32(byte as u8).to_bits());
+    value(a) | value(a >> 8) << 32
+}
+
+fn narrow(format: Eight, a: f32, b: f32, saturate: bool) -> u16 {
+    u16::from(format.narrow(a, saturate)) | u16::from(format.narrow(b, saturate)) << 8
 }

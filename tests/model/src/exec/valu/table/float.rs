@@ -10,7 +10,7 @@ use crate::isa::Op;
 
 /// Runs `op` if it is one of these; else gives the visitor back.
 #[inline(always)]
-pub fn float<const N: usize, V: Visit<N>>(op: Op, v: V) -> Option<V> {
+pub fn float<V: Visit>(op: Op, v: V) -> Option<V> {
     use Op::*;
     let fp = v.fp();
     match op {

@@ -13,7 +13,7 @@ use crate::isa::Op;
 ///
 /// The `Keep` types are the operations that keep the other half of the destination on gfx9 too.
 #[inline(always)]
-pub fn half<const N: usize, V: Visit<N>>(op: Op, v: V) -> Option<V> {
+pub fn half<V: Visit>(op: Op, v: V) -> Option<V> {
     use Op::*;
     let fp = v.fp();
     match op {

@@ -1,6 +1,5 @@
 //! Operations of ordinary compiled code: inlined into the interpreter's loop.
 
-use crate::exec::valu::across;
 use crate::exec::valu::fp::Fp;
 use crate::exec::valu::lane::bits;
 use crate::exec::valu::lane::minmax::f32 as single;
@@ -10,7 +9,7 @@ use crate::isa::Op;
 
 /// Runs `op` if it is one of these.
 #[inline(always)]
-pub fn hot<const N: usize, V: Visit<N>>(op: Op, v: V) -> bool {
+pub fn hot<V: Visit>(op: Op, v: V) -> bool {
     use Op::*;
     let fp = v.fp();
     let clamp = v.clamp();
@@ -28,6 +27,9 @@ pub fn hot<const N: usize, V: Visit<N>>(op: Op, v: V) -> bool {
         }
         VMinF32 => v.map2::<F32, F32, F32>(|a, b| single::min(a, b, fp.ieee())),
         VMaxF32 => v.map2::<F32, F32, F32>(|a, b| single::max(a, b, fp.ieee())),
+        VAddNcU32 => v.map2::<U32, U32, U32>(|a, b| add_u32(a, b, clamp)),
+        VLshlrevB32 => v.map2::<U32, U32, U32>(|a, b| b << (a & 31)),
+        VAndB32 => v.map2::<U32, U32, U32>(|a, b| a & b),
         VMax3F32 => v.map3::<F32, F32, F32, F32>(|a, b, c| single::max3(a, b, c, fp.ieee())),
         VRcpF32 | VRcpIflagF32 => v.map1::<F32, F32>(|a| 1.0 / a),
         VFloorF32 => v.map1::<F32, F32>(f32::floor),
@@ -40,7 +42,6 @@ pub fn hot<const N: usize, V: Visit<N>>(op: Op, v: V) -> bool {
         VMulF64 => v.map2::<F64, F64, F64>(|a, b| fp.mul64(a, b)),
         VFmaF64 | VFmacF64 => v.map3::<F64, F64, F64, F64>(|a, b, c| fp.fma64(a, b, c)),
 
-        VAddNcU32 => v.map2::<U32, U32, U32>(|a, b| add_u32(a, b, clamp)),
         VSubNcU32 => v.map2::<U32, U32, U32>(|a, b| sub_u32(a, b, clamp)),
         VSubrevNcU32 => v.map2::<U32, U32, U32>(|a, b| sub_u32(b, a, clamp)),
         VAddCoU32 => v.carry(|a, b| add(a, b, false, clamp)),
@@ -49,13 +50,11 @@ pub fn hot<const N: usize, V: Visit<N>>(op: Op, v: V) -> bool {
         VAddCoCiU32 => v.carry_in(|a, b, c| add(a, b, c, clamp)),
         VSubCoCiU32 => v.carry_in(|a, b, c| sub(a, b, c, clamp)),
         VSubrevCoCiU32 => v.carry_in(|a, b, c| sub(b, a, c, clamp)),
-        VLshlrevB32 => v.map2::<U32, U32, U32>(|a, b| b << (a & 31)),
         VLshrrevB32 => v.map2::<U32, U32, U32>(|a, b| b >> (a & 31)),
         VAshrrevI32 => v.map2::<U32, I32, I32>(|a, b| b >> (a & 31)),
         VLshlrevB64 => v.map2::<U32, U64, U64>(|a, b| b << (a & 63)),
         VLshrrevB64 => v.map2::<U32, U64, U64>(|a, b| b >> (a & 63)),
         VAshrrevI64 => v.map2::<U32, I64, I64>(|a, b| b >> (a & 63)),
-        VAndB32 => v.map2::<U32, U32, U32>(|a, b| a & b),
         VOrB32 => v.map2::<U32, U32, U32>(|a, b| a | b),
         VXorB32 => v.map2::<U32, U32, U32>(|a, b| a ^ b),
         VNotB32 => v.map1::<U32, U32>(|a| !a),
@@ -118,27 +117,17 @@ pub fn hot<const N: usize, V: Visit<N>>(op: Op, v: V) -> bool {
         VCmpxLeI32 => v.compare::<I32, I32>(true, |a, b| a <= b),
         VCmpxGtI32 => v.compare::<I32, I32>(true, |a, b| a > b),
         VCmpxGeI32 => v.compare::<I32, I32>(true, |a, b| a >= b),
-        VCmpEqI64 | VCmpEqU64 => v.compare::<U64, U64>(false, |a, b| a == b),
-        VCmpNeI64 | VCmpNeU64 => v.compare::<U64, U64>(false, |a, b| a != b),
+        VCmpEqI64 | VCmpEqU64 => v.compare_equal64(false, true),
+        VCmpNeI64 | VCmpNeU64 => v.compare_equal64(false, false),
         VCmpEqF32 => v.compare::<F32, F32>(false, |a, b| a == b),
         VCmpNeqF32 => v.compare::<F32, F32>(false, |a, b| a != b),
         VCmpLtF32 => v.compare::<F32, F32>(false, |a, b| a < b),
         VCmpLeF32 => v.compare::<F32, F32>(false, |a, b| a <= b),
         VCmpGtF32 => v.compare::<F32, F32>(false, |a, b| a > b),
         VCmpGeF32 => v.compare::<F32, F32>(false, |a, b| a >= b),
-
-        VReadfirstlaneB32 => v.whole(across::readfirstlane),
-        VReadlaneB32 => v.whole(across::readlane),
-        VWritelaneB32 => v.whole(across::writelane),
-        VAccvgprReadB32 | VAccvgprWriteB32 | VAccvgprMovB32 => v.whole(across::accvgpr),
         _ => return false,
     }
     true
-}
-
-#[inline(always)]
-fn add_u32(a: u32, b: u32, clamp: bool) -> u32 {
-    if clamp { a.saturating_add(b) } else { a.wrapping_add(b) }
 }
 
 #[inline(always)]
@@ -159,4 +148,9 @@ fn sub(a: u32, b: u32, borrow: bool, clamp: bool) -> (u32, bool) {
     let difference = a.wrapping_sub(b).wrapping_sub(u32::from(borrow));
     let under = a < b || a == b && borrow;
     (if clamp && under { 0 } else { difference }, under)
+}
+
+#[inline(always)]
+fn add_u32(a: u32, b: u32, clamp: bool) -> u32 {
+    if clamp { a.saturating_add(b) } else { a.wrapping_add(b) }
 }

@@ -7,7 +7,7 @@ use crate::isa::Op;
 
 /// Runs `op` if it is one of these; else gives the visitor back.
 #[inline(always)]
-pub fn int<const N: usize, V: Visit<N>>(op: Op, v: V) -> Option<V> {
+pub fn int<V: Visit>(op: Op, v: V) -> Option<V> {
     use Op::*;
     let clamp = v.clamp();
     match op {

@@ -14,7 +14,7 @@ use super::visit::Visit;
 use crate::isa::Op;
 
 /// Every operation that is not in [`hot`].
-pub fn rare<const N: usize, V: Visit<N>>(op: Op, v: V) -> bool {
+pub fn rare<V: Visit>(op: Op, v: V) -> bool {
     use Op::*;
     // The enum is in alphabetical order: compares are one stretch of it.
     if (VCmpClassF16..=VCmpxUF64).contains(&op) {

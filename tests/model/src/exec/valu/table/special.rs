@@ -4,36 +4,31 @@ use crate::exec::valu::across::{self, Relative};
 use crate::exec::valu::fp::Fp;
 use crate::exec::valu::lane::half::Half;
 use crate::exec::valu::lane::minmax::f16 as half_order;
+use crate::exec::valu::matrix::{Shape, mfma};
 use crate::exec::valu::packed::{self, Mix};
 use crate::exec::valu::table::float::mad_f32;
 use crate::exec::valu::types::{F16, I16Keep, U16Keep};
 use crate::exec::valu::visit::Visit;
+use crate::exec::valu::wmma::{Wmma, wmma};
 use crate::isa::Op;
-use crate::isa::ir::SrcKind;
 
 /// Runs `op` if it is one of these.
 #[inline(always)]
-pub fn special<const N: usize, V: Visit<N>>(op: Op, v: V) -> bool {
+pub fn special<V: Visit>(op: Op, v: V) -> bool {
     use Op::*;
     match op {
-        VPkAddF16 => v.whole(|w, i, c, e| {
-            packed::pk::<N, F16, 2>(w, i, c, e, |fp, _, [a, b]| fp.add16(a, b))
-        }),
-        VPkMulF16 => v.whole(|w, i, c, e| {
-            packed::pk::<N, F16, 2>(w, i, c, e, |fp, _, [a, b]| fp.mul16(a, b))
-        }),
+        VPkAddF16 => v.whole(|lanes| packed::pk::<F16, 2>(lanes, |fp, _, [a, b]| fp.add16(a, b))),
+        VPkMulF16 => v.whole(|lanes| packed::pk::<F16, 2>(lanes, |fp, _, [a, b]| fp.mul16(a, b))),
         VPkFmaF16 => {
-            v.whole(|w, i, c, e| {
-                packed::pk::<N, F16, 3>(w, i, c, e, |fp, _, [a, b, c]| fp.fma16(a, b, c))
-            });
+            v.whole(|lanes| packed::pk::<F16, 3>(lanes, |fp, _, [a, b, c]| fp.fma16(a, b, c)));
         }
-        VPkMinF16 => v.whole(|w, i, c, e| {
-            packed::pk::<N, F16, 2>(w, i, c, e, |fp, _, [a, b]: [Half; 2]| {
+        VPkMinF16 => v.whole(|lanes| {
+            packed::pk::<F16, 2>(lanes, |fp, _, [a, b]: [Half; 2]| {
                 half_order::min(a, b, fp.ieee())
             });
         }),
-        VPkMaxF16 => v.whole(|w, i, c, e| {
-            packed::pk::<N, F16, 2>(w, i, c, e, |fp, _, [a, b]: [Half; 2]| {
+        VPkMaxF16 => v.whole(|lanes| {
+            packed::pk::<F16, 2>(lanes, |fp, _, [a, b]: [Half; 2]| {
                 half_order::max(a, b, fp.ieee())
             });
         }),
@@ -58,14 +53,14 @@ pub fn special<const N: usize, V: Visit<N>>(op: Op, v: V) -> bool {
         VPkMinI16 => signed2(v, |_, a, b| a.min(b)),
         VPkMaxI16 => signed2(v, |_, a, b| a.max(b)),
         VPkAshrrevI16 => signed2(v, |_, a, b| b >> (a & 15)),
-        VPkMadU16 => v.whole(|w, i, c, e| {
-            packed::pk::<N, U16Keep, 3>(w, i, c, e, |_, clamp, [a, b, c]| {
+        VPkMadU16 => v.whole(|lanes| {
+            packed::pk::<U16Keep, 3>(lanes, |_, clamp, [a, b, c]| {
                 let exact = u32::from(a) * u32::from(b) + u32::from(c);
                 if clamp { exact.min(u16::MAX.into()) as u16 } else { exact as u16 }
             });
         }),
-        VPkMadI16 => v.whole(|w, i, c, e| {
-            packed::pk::<N, I16Keep, 3>(w, i, c, e, |_, clamp, [a, b, c]| {
+        VPkMadI16 => v.whole(|lanes| {
+            packed::pk::<I16Keep, 3>(lanes, |_, clamp, [a, b, c]| {
                 let exact = i32::from(a) * i32::from(b) + i32::from(c);
                 if clamp {
                     exact.clamp(i16::MIN.into(), i16::MAX.into()) as i16
@@ -74,71 +69,59 @@ pub fn special<const N: usize, V: Visit<N>>(op: Op, v: V) -> bool {
                 }
             });
         }),
-        VPkAddF32 => v.whole(|w, i, c, e| packed::pk_f32(w, i, c, e, |fp, [a, b]| fp.add32(a, b))),
-        VPkMulF32 => v.whole(|w, i, c, e| packed::pk_f32(w, i, c, e, |fp, [a, b]| fp.mul32(a, b))),
-        VPkFmaF32 => {
-            v.whole(|w, i, c, e| packed::pk_f32(w, i, c, e, |fp, [a, b, c]| fp.fma32(a, b, c)))
-        }
+        VPkAddF32 => v.whole(|lanes| packed::pk_f32(lanes, |fp, [a, b]| fp.add32(a, b))),
+        VPkMulF32 => v.whole(|lanes| packed::pk_f32(lanes, |fp, [a, b]| fp.mul32(a, b))),
+        VPkFmaF32 => v.whole(|lanes| packed::pk_f32(lanes, |fp, [a, b, c]| fp.fma32(a, b, c))),
         VPkMovB32 => v.whole(packed::pk_mov),
 
-        VFmaMixF32 => v.whole(|w, i, c, e| packed::mix(w, i, c, e, Mix::Single, Fp::fma32)),
-        VFmaMixloF16 => v.whole(|w, i, c, e| packed::mix(w, i, c, e, Mix::Low, Fp::fma32)),
-        VFmaMixhiF16 => v.whole(|w, i, c, e| packed::mix(w, i, c, e, Mix::High, Fp::fma32)),
-        VMadMixF32 => v.whole(|w, i, c, e| packed::mix(w, i, c, e, Mix::Single, mad_f32)),
-        VMadMixloF16 => v.whole(|w, i, c, e| packed::mix(w, i, c, e, Mix::Low, mad_f32)),
-        VMadMixhiF16 => v.whole(|w, i, c, e| packed::mix(w, i, c, e, Mix::High, mad_f32)),
+        VFmaMixF32 => v.whole(|lanes| packed::mix(lanes, Mix::Single, Fp::fma32)),
+        VFmaMixloF16 => v.whole(|lanes| packed::mix(lanes, Mix::Low, Fp::fma32)),
+        VFmaMixhiF16 => v.whole(|lanes| packed::mix(lanes, Mix::High, Fp::fma32)),
+        VMadMixF32 => v.whole(|lanes| packed::mix(lanes, Mix::Single, mad_f32)),
+        VMadMixloF16 => v.whole(|lanes| packed::mix(lanes, Mix::Low, mad_f32)),
+        VMadMixhiF16 => v.whole(|lanes| packed::mix(lanes, Mix::High, mad_f32)),
 
         VDot2F32F16 | VDot2accF32F16 => v.whole(packed::dot2_f32_f16),
         VDot2F32Bf16 => v.whole(packed::dot2_f32_bf16),
         VDot2F16F16 => v.whole(packed::dot2_f16_f16),
         VDot2Bf16Bf16 => v.whole(packed::dot2_bf16_bf16),
-        VDot2I32I16 | VDot2cI32I16 => {
-            v.whole(|w, i, c, e| packed::dot_int::<N, 16>(w, i, c, e, Some(true)))
-        }
-        VDot2U32U16 => v.whole(|w, i, c, e| packed::dot_int::<N, 16>(w, i, c, e, Some(false))),
-        VDot4I32I8 | VDot4cI32I8 => {
-            v.whole(|w, i, c, e| packed::dot_int::<N, 8>(w, i, c, e, Some(true)))
-        }
-        VDot4U32U8 => v.whole(|w, i, c, e| packed::dot_int::<N, 8>(w, i, c, e, Some(false))),
-        VDot4I32Iu8 => v.whole(|w, i, c, e| packed::dot_int::<N, 8>(w, i, c, e, None)),
-        VDot8I32I4 | VDot8cI32I4 => {
-            v.whole(|w, i, c, e| packed::dot_int::<N, 4>(w, i, c, e, Some(true)))
-        }
-        VDot8U32U4 => v.whole(|w, i, c, e| packed::dot_int::<N, 4>(w, i, c, e, Some(false))),
-        VDot8I32Iu4 => v.whole(|w, i, c, e| packed::dot_int::<N, 4>(w, i, c, e, None)),
+        VDot2I32I16 | VDot2cI32I16 => v.whole(|lanes| packed::dot_int::<16>(lanes, Some(true))),
+        VDot2U32U16 => v.whole(|lanes| packed::dot_int::<16>(lanes, Some(false))),
+        VDot4I32I8 | VDot4cI32I8 => v.whole(|lanes| packed::dot_int::<8>(lanes, Some(true))),
+        VDot4U32U8 => v.whole(|lanes| packed::dot_int::<8>(lanes, Some(false))),
+        VDot4I32Iu8 => v.whole(|lanes| packed::dot_int::<8>(lanes, None)),
+        VDot8I32I4 | VDot8cI32I4 => v.whole(|lanes| packed::dot_int::<4>(lanes, Some(true))),
+        VDot8U32U4 => v.whole(|lanes| packed::dot_int::<4>(lanes, Some(false))),
+        VDot8I32Iu4 => v.whole(|lanes| packed::dot_int::<4>(lanes, None)),
 
-        VPermlane16B32 => v.whole(|w, i, c, _| across::permlane16(w, i, c, false)),
-        VPermlanex16B32 => v.whole(|w, i, c, _| across::permlane16(w, i, c, true)),
+        VPermlane16B32 => v.whole(|lanes| across::permlane16(lanes, false)),
+        VPermlanex16B32 => v.whole(|lanes| across::permlane16(lanes, true)),
         VPermlane64B32 => v.whole(across::permlane64),
-        VSwapB32 => v.whole(|w, i, _, _| {
-            if let SrcKind::V(n) = i.src[0].kind() {
-                across::swap(w, n.into(), i.dst.into());
-            }
-        }),
-        VSwaprelB32 => v.whole(across::swaprel),
-        VMovrelsB32 => v.whole(|w, i, c, _| across::movrel(w, i, c, Relative::Source)),
-        VMovreldB32 => v.whole(|w, i, c, _| across::movrel(w, i, c, Relative::Destination)),
-        VMovrelsdB32 => v.whole(|w, i, c, _| across::movrel(w, i, c, Relative::Both)),
-        VMovrelsd2B32 => v.whole(|w, i, c, _| across::movrel(w, i, c, Relative::Two)),
+        VSwapB32 => v.whole(|lanes| across::swap(lanes, (0, 0))),
+        VSwaprelB32 => {
+            v.whole(|lanes| across::swap(lanes, across::relative(lanes.m0, Relative::Two)))
+        }
+        VMovrelsB32 => v.whole(|lanes| across::movrel(lanes, Relative::Source)),
+        VMovreldB32 => v.whole(|lanes| across::movrel(lanes, Relative::Destination)),
+        VMovrelsdB32 => v.whole(|lanes| across::movrel(lanes, Relative::Both)),
+        VMovrelsd2B32 => v.whole(|lanes| across::movrel(lanes, Relative::Two)),
+        VCvtPkaccumU8F32 => v.whole(across::pkaccum),
         VMqsadU32U8 => v.whole(across::mqsad_u32_u8),
-        // Exceptions are recorded in TRAPSTS[8:0].
-        VClrexcp => v.whole(|w, _, _, _| w.trapsts &= !0x1ff),
-        VPipeflush => {}
-        _ => return false,
+        _ => match (Shape::of(op), Wmma::of(op)) {
+            (Some(shape), _) => v.whole(|lanes| mfma(lanes, shape)),
+            (_, Some(kind)) => v.whole(|lanes| wmma(lanes, kind)),
+            _ => return false,
+        },
     }
     true
 }
 
 #[inline(always)]
-fn unsigned2<const N: usize, V: Visit<N>>(v: V, f: impl Fn(bool, u16, u16) -> u16) {
-    v.whole(|w, i, c, e| {
-        packed::pk::<N, U16Keep, 2>(w, i, c, e, |_, clamp, [a, b]| f(clamp, a, b))
-    });
+fn unsigned2<V: Visit>(v: V, f: impl Fn(bool, u16, u16) -> u16) {
+    v.whole(|lanes| packed::pk::<U16Keep, 2>(lanes, |_, clamp, [a, b]| f(clamp, a, b)));
 }
 
 #[inline(always)]
-fn signed2<const N: usize, V: Visit<N>>(v: V, f: impl Fn(bool, i16, i16) -> i16) {
-    v.whole(|w, i, c, e| {
-        packed::pk::<N, I16Keep, 2>(w, i, c, e, |_, clamp, [a, b]| f(clamp, a, b))
-    });
+fn signed2<V: Visit>(v: V, f: impl Fn(bool, i16, i16) -> i16) {
+    v.whole(|lanes| packed::pk::<I16Keep, 2>(lanes, |_, clamp, [a, b]| f(clamp, a, b)));
 }
