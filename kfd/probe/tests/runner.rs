@@ -66,16 +66,23 @@ fn a_kernel_that_never_ends_is_reported_by_name_and_the_next_case_runs() {
     });
 }
 
+/// The kernel runs gfx1100 without a trap handler: there the wave halts, and only time tells.
 #[test]
-fn an_illegal_instruction_loses_the_queue_and_the_next_case_runs() {
+fn an_illegal_instruction_costs_its_queue_and_the_next_case_runs() {
     on_each(|target, session| {
         let illegal = case(faults(target), "illegal", vec![out()]);
-        let outcome = run_case(session, &illegal, TIMEOUT);
-        let Verdict::Failed(RunError::Driver(kfd::Error::QueueLost(fault))) = &outcome.verdict
-        else {
-            panic!("{:?}", outcome.verdict);
-        };
-        assert!(fault.to_string().contains("illegal instruction"), "{fault}");
+        let handled = target == "gfx90a";
+        let timeout = if handled { TIMEOUT } else { Duration::from_millis(300) };
+        let outcome = run_case(session, &illegal, timeout);
+        match &outcome.verdict {
+            Verdict::Failed(RunError::Driver(kfd::Error::QueueLost(fault))) if handled => {
+                assert!(fault.to_string().contains("illegal instruction"), "{fault}");
+            }
+            Verdict::Failed(RunError::Driver(kfd::Error::Timeout(report))) if !handled => {
+                assert!(report.to_string().contains("illegal"), "{report}");
+            }
+            verdict => panic!("{target}: {verdict:?}"),
+        }
         let outcome = run_case(session, &vadd(target), TIMEOUT);
         assert!(outcome.verdict.is_passed(), "{:?}", outcome.verdict);
     });
