@@ -67,11 +67,8 @@ impl Context {
     }
 
     fn per_gpu(&self, index: usize) -> Result<&PerGpu> {
-        self.gpus.get(index).ok_or_else(|| Error::InvalidArgument {
-            call: "gpu",
-            what: "the index",
-            value: index as u64,
-        })
+        let value = index as u64;
+        self.gpus.get(index).ok_or(Error::InvalidArgument { call: "gpu", what: "the index", value })
     }
 
     /// Makes a GPU ready for memory and queues, once.

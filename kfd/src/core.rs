@@ -141,7 +141,7 @@ impl Core {
 
     /// The GPU at an index that a handle holds.
     pub fn gpu(&self, index: usize) -> Result<&GpuCore> {
-        self.gpus.get(index).ok_or_else(|| Error::InvalidArgument {
+        self.gpus.get(index).ok_or(Error::InvalidArgument {
             call: "gpu",
             what: "the index",
             value: index as u64,

@@ -136,7 +136,11 @@ impl Allocation {
     #[inline]
     pub fn mapping(&self) -> Result<&Mapping> {
         let mapping = self.parts.as_ref().and_then(|parts| parts.mapping.as_ref());
-        mapping.ok_or_else(|| Error::NoCpuAccess { addr: self.info.addr })
+        // Not `ok_or`: the error would be made and dropped on every access.
+        let Some(mapping) = mapping else {
+            return Err(Error::NoCpuAccess { addr: self.info.addr });
+        };
+        Ok(mapping)
     }
 
     /// Maps it on GPUs whose VM is acquired. Those that have it already are skipped.
