@@ -144,3 +144,12 @@ fn memory_cause(report: &FaultReport) -> (u64, bool, bool) {
         other => panic!("{other:?}"),
     }
 }
+
+fn check_hang(report: &HangReport, queue: kfd::QueueId, kernel: &str) {
+    let state = report.queue.as_ref().unwrap();
+    assert_eq!((state.queue, state.read_index, state.write_index), (queue, 0, 1));
+    assert_eq!(state.packets[0].kernel.as_deref(), Some(kernel));
+    assert!(report.packet.as_ref().unwrap().contains("kernel-dispatch"), "{report:?}");
+    assert!(report.waited_ms >= 500 && report.value == 1, "{report:?}");
+    assert!(report.to_string().contains(kernel), "{report}");
+}
