@@ -6,6 +6,7 @@
 //! with memory, and decoded anew if it differs.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use super::wave::Code;
 use crate::Target;
@@ -58,13 +59,15 @@ pub enum NoCode {
 #[derive(Debug)]
 pub struct CodeCache {
     /// The decoded instructions.
-    pub code: Code,
+    pub code: Arc<Code>,
     /// Address of each instruction.
     addresses: Vec<u64>,
     links: Vec<Link>,
     runs: Vec<Run>,
     pages: HashMap<u64, Page>,
     generation: u32,
+    /// How often everything was dropped.
+    dropped: u64,
     /// What the generation stands for: acquires and page table changes.
     seen: (u64, u64),
     target: Target,
@@ -75,12 +78,13 @@ impl CodeCache {
     /// An empty cache for waves of `wave_size` lanes.
     pub fn new(target: Target, wave_size: u32) -> Self {
         Self {
-            code: Code::default(),
+            code: Arc::default(),
             addresses: Vec::new(),
             links: Vec::new(),
             runs: Vec::new(),
             pages: HashMap::new(),
             generation: 1,
+            dropped: 0,
             seen: (0, 0),
             target,
             wave_size,
@@ -103,7 +107,10 @@ impl CodeCache {
     pub fn invalidate(&mut self) {
         match self.generation.checked_add(1) {
             Some(generation) => self.generation = generation,
-            None => *self = Self { seen: self.seen, ..Self::new(self.target, self.wave_size) },
+            None => {
+                self.generation = 1;
+                self.clear();
+            }
         }
     }
 
@@ -113,11 +120,28 @@ impl CodeCache {
         self.addresses.get(index).copied().unwrap_or(0)
     }
 
-    /// The instruction at `pc`.
+    /// The instruction at `pc`. [`CodeCache::follow`] will know that the branch `from` leads there.
     ///
     /// # Errors
     /// [`NoCode`] when there is none.
-    pub fn enter(&mut self, pc: u64, view: &mut View<'_>) -> Result<usize, NoCode> {
+    pub fn enter(
+        &mut self,
+        pc: u64,
+        from: Option<usize>,
+        view: &mut View<'_>,
+    ) -> Result<usize, NoCode> {
+        let dropped = self.dropped;
+        let found = self.find(pc, view)?;
+        // Decoding may have dropped the branch.
+        if let Some(from) = from.filter(|_| dropped == self.dropped)
+            && let Some(link) = self.links.get_mut(from)
+        {
+            *link = Link { index: found as u32, generation: self.generation };
+        }
+        Ok(found)
+    }
+
+    fn find(&mut self, pc: u64, view: &mut View<'_>) -> Result<usize, NoCode> {
         if pc & 3 != 0 {
             return Err(NoCode::Illegal);
         }
@@ -132,33 +156,11 @@ impl CodeCache {
         self.decode_run(pc, view, false)
     }
 
-    /// Follows a branch from instruction `index` to `target`.
-    ///
-    /// # Errors
-    /// [`NoCode`] when there is no instruction at `target`.
+    /// Where the branch at `index` leads, if that is known.
     #[inline(always)]
-    pub fn follow(
-        &mut self,
-        index: usize,
-        target: u64,
-        view: &mut View<'_>,
-    ) -> Result<usize, NoCode> {
-        if let Some(link) = self.links.get(index)
-            && link.generation == self.generation
-        {
-            return Ok(link.index as usize);
-        }
-        self.link(index, target, view)
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn link(&mut self, index: usize, target: u64, view: &mut View<'_>) -> Result<usize, NoCode> {
-        let found = self.enter(target, view)?;
-        if let Some(link) = self.links.get_mut(index) {
-            *link = Link { index: found as u32, generation: self.generation };
-        }
-        Ok(found)
+    pub fn follow(&self, index: usize) -> Option<usize> {
+        let link = self.links.get(index)?;
+        (link.generation == self.generation).then_some(link.index as usize)
     }
 
     /// Compares a run with memory, once per generation.
@@ -190,14 +192,16 @@ impl CodeCache {
 
     /// Drops everything. Indices of instructions are void afterwards.
     fn clear(&mut self) {
-        let (seen, generation) = (self.seen, self.generation);
-        *self = Self { seen, generation, ..Self::new(self.target, self.wave_size) };
+        let (seen, generation, dropped) = (self.seen, self.generation, self.dropped + 1);
+        *self = Self { seen, generation, dropped, ..Self::new(self.target, self.wave_size) };
     }
 
     /// Decodes a run at `pc` and returns its first instruction. `fresh`: the cache was just dropped.
     fn decode_run(&mut self, pc: u64, view: &mut View<'_>, fresh: bool) -> Result<usize, NoCode> {
         let run = self.runs.len() as u32;
-        let first = self.code.insts.len();
+        // Nobody holds the code between runs of waves; were it held, this would go on with a copy.
+        let code = Arc::make_mut(&mut self.code);
+        let first = code.insts.len();
         let mut words = Vec::new();
         let mut at = pc;
         loop {
@@ -213,8 +217,8 @@ impl CodeCache {
                 break;
             }
             let window = window.get(..available).unwrap_or(&window);
-            let index = self.code.insts.len();
-            let count = match decode_into(self.target, self.wave_size, window, &mut self.code) {
+            let index = code.insts.len();
+            let count = match decode_into(self.target, self.wave_size, window, code) {
                 Ok(count) => count,
                 Err(Undecoded::Full) if !fresh => {
                     self.clear();
@@ -224,7 +228,7 @@ impl CodeCache {
                 Err(_) => break,
             };
             words.extend_from_slice(window.get(..count).unwrap_or(window));
-            self.addresses.resize(self.code.insts.len(), at);
+            self.addresses.resize(code.insts.len(), at);
             let page = self
                 .pages
                 .entry(at / PAGE)
@@ -233,13 +237,13 @@ impl CodeCache {
                 *entry = (index as u32, run);
             }
             at += 4 * count as u64;
-            let ends = self.code.insts.get(index).is_none_or(|inst| ends_run(inst.op));
-            if ends || self.code.insts.len() - first >= RUN_INSTRUCTIONS {
+            let ends = code.insts.get(index).is_none_or(|inst| ends_run(inst.op));
+            if ends || code.insts.len() - first >= RUN_INSTRUCTIONS {
                 break;
             }
         }
         // A branch to whatever follows, of no length: leads back to `enter`.
-        self.code.insts.push(Inst {
+        code.insts.push(Inst {
             op: Op::SBranch,
             flags: flag::BLOCK_END,
             dst: 0,
@@ -251,7 +255,7 @@ impl CodeCache {
             imm: 0,
         });
         self.addresses.push(at);
-        self.links.resize(self.code.insts.len(), Link { index: NONE, generation: 0 });
+        self.links.resize(code.insts.len(), Link { index: NONE, generation: 0 });
         self.runs.push(Run { start: pc, words, generation: self.generation });
         Ok(first)
     }

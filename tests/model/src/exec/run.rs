@@ -1,5 +1,7 @@
 //! The interpreter loop.
 
+use std::sync::Arc;
+
 use super::code::{NoCode, VOPD_Y};
 use super::context::{Context, Trouble};
 use super::control::{Flow, Stop};
@@ -21,8 +23,9 @@ struct Pair<const N: usize> {
 pub(super) fn run<const N: usize>(w: &mut Wave<N>, cx: &mut Context<'_>, budget: u64) -> Stop {
     let end = w.clock.saturating_add(budget);
     let mut pair = Pair { dst: 0, before: [0; N], after: [0; N] };
+    let mut from = None;
     'enter: loop {
-        let mut index = match cx.cache.enter(w.pc, &mut cx.view) {
+        let mut index = match cx.cache.enter(w.pc, from.take(), &mut cx.view) {
             Ok(index) => index,
             Err(none) => match no_code(w, cx, none) {
                 Some(stop) => return stop,
@@ -30,86 +33,85 @@ pub(super) fn run<const N: usize>(w: &mut Wave<N>, cx: &mut Context<'_>, budget:
             },
         };
         let mut first = index;
+        // Held, so that instructions are read where they are while `cx` is passed on.
+        let code = Arc::clone(&cx.cache.code);
         let trouble = loop {
             // A run ends in a branch, so the index stays inside; the check only satisfies the type.
-            let Some(&inst) = cx.cache.code.insts.get(index) else { break Trouble::Illegal };
-            let i = &inst;
+            let Some(i) = code.insts.get(index) else { break Trouble::Illegal };
             if i.vgprs > w.vgprs {
                 break Trouble::Illegal;
             }
-            cx.slot = index;
             if i.flags & flag::VOPD_X != 0 {
                 pair.before = w.v[usize::from(i.dst) & 511];
             }
-            let result =
-                if salu::step(w, i, &cx.cache.code) || valu::step(w, i, &cx.cache.code, cx.env) {
-                    if i.flags & (flag::WRITES_EXEC | flag::VOPD_X | VOPD_Y) != 0 {
-                        if i.flags & flag::WRITES_EXEC != 0 {
-                            w.rebuild_mask();
-                        } else if i.flags & flag::VOPD_X != 0 {
-                            // Only one register of the X half can matter to the Y half: its new value
-                            // is taken away until Y has read.
-                            pair.dst = usize::from(i.dst) & 511;
-                            pair.after = std::mem::replace(&mut w.v[pair.dst], pair.before);
-                        } else {
-                            w.v[pair.dst] = pair.after;
-                            first += 1;
-                        }
+            let result = if salu::step(w, i, &code) || valu::step(w, i, &code, cx.env) {
+                if i.flags & (flag::WRITES_EXEC | flag::VOPD_X | VOPD_Y) != 0 {
+                    if i.flags & flag::WRITES_EXEC != 0 {
+                        w.rebuild_mask();
+                    } else if i.flags & flag::VOPD_X != 0 {
+                        // Only one register of the X half can matter to the Y half: its new value
+                        // is taken away until Y has read.
+                        pair.dst = usize::from(i.dst) & 511;
+                        pair.after = std::mem::replace(&mut w.v[pair.dst], pair.before);
+                    } else {
+                        w.v[pair.dst] = pair.after;
+                        first += 1;
                     }
-                    Ok(())
-                } else if let Some(flow) = control::step(w, i, cx, index) {
-                    match flow {
-                        Flow::Next => Ok(()),
-                        Flow::Branch => {
-                            let next = cx.cache.address(index).wrapping_add(4 * u64::from(i.words));
-                            let target = next.wrapping_add(i64::from(i.imm) as u64);
-                            w.clock += (index - first + usize::from(i.words != 0)) as u64;
-                            match cx.cache.follow(index, target, &mut cx.view) {
-                                Ok(found) if w.clock < end => {
-                                    index = found;
-                                    first = found;
-                                    continue;
-                                }
-                                Ok(_) => {
-                                    w.pc = target;
-                                    return Stop::Quantum;
-                                }
-                                Err(_) => {
-                                    w.pc = target;
-                                    continue 'enter;
-                                }
-                            }
+                }
+                Ok(())
+            } else if let Some(flow) = {
+                cx.slot = index;
+                control::step(w, i, cx, index)
+            } {
+                match flow {
+                    Flow::Next => Ok(()),
+                    Flow::Branch => {
+                        w.clock += (index - first + usize::from(i.words != 0)) as u64;
+                        if let Some(found) = cx.cache.follow(index)
+                            && w.clock < end
+                        {
+                            index = found;
+                            first = found;
+                            continue;
                         }
-                        Flow::Jump(target) => {
-                            w.clock += (index - first + 1) as u64;
-                            w.pc = target;
-                            if w.clock >= end {
-                                return Stop::Quantum;
-                            }
-                            continue 'enter;
+                        let next = cx.cache.address(index).wrapping_add(4 * u64::from(i.words));
+                        w.pc = next.wrapping_add(i64::from(i.imm) as u64);
+                        if w.clock >= end {
+                            return Stop::Quantum;
                         }
-                        Flow::Stop(stop) => {
-                            w.clock += (index - first + 1) as u64;
-                            w.pc = cx.cache.address(index);
-                            if !matches!(stop, Stop::Halted(_)) {
-                                w.pc = w.pc.wrapping_add(4 * u64::from(i.words));
-                            }
-                            return stop;
-                        }
-                        Flow::HaltAt(target) => {
-                            w.clock += (index - first + 1) as u64;
-                            w.pc = target;
-                            return Stop::Halted(None);
-                        }
-                        Flow::Trouble(trouble) => Err(trouble),
+                        from = Some(index);
+                        continue 'enter;
                     }
-                } else if let Some(result) = flat::step(w, i, cx) {
-                    result
-                } else if let Some(result) = smem::step(w, i, cx) {
-                    result
-                } else {
-                    called(w, i, cx)
-                };
+                    Flow::Jump(target) => {
+                        w.clock += (index - first + 1) as u64;
+                        w.pc = target;
+                        if w.clock >= end {
+                            return Stop::Quantum;
+                        }
+                        continue 'enter;
+                    }
+                    Flow::Stop(stop) => {
+                        w.clock += (index - first + 1) as u64;
+                        w.pc = cx.cache.address(index);
+                        if !matches!(stop, Stop::Halted(_)) {
+                            w.pc = w.pc.wrapping_add(4 * u64::from(i.words));
+                        }
+                        return stop;
+                    }
+                    Flow::HaltAt(target) => {
+                        w.clock += (index - first + 1) as u64;
+                        w.pc = target;
+                        return Stop::Halted(None);
+                    }
+                    Flow::Trouble(trouble) => Err(trouble),
+                }
+            } else if let Some(result) = flat::step(w, i, cx) {
+                result
+            } else if let Some(result) = smem::step(w, i, cx) {
+                result
+            } else {
+                called(w, i, cx)
+            };
             if let Err(trouble) = result {
                 break trouble;
             }

@@ -6,7 +6,7 @@ use crate::isa::Pools;
 use crate::isa::ir::{Inst, Mods, Special, Src, SrcKind, sgpr};
 
 /// Decoded instructions with the tables they index. One per worker and target.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Code {
     /// Instructions; runs are consecutive.
     pub insts: Vec<Inst>,

@@ -164,6 +164,7 @@ pub mod flag {
 ///
 /// `v_readlane`, `v_readfirstlane`: `dst` is the SGPR, with flag DST_SGPR.
 #[derive(Clone, Copy, Debug)]
+#[repr(align(32))] // an index into a run is a shift
 pub struct Inst {
     /// Semantic: canonical (gfx11 spelling where names differ).
     pub op: super::Op,

@@ -22,6 +22,17 @@ pub(crate) struct Lanes<'a, const N: usize> {
     pub(crate) exec: u64,
 }
 
+/// How the addresses of the active lanes lie.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Shape {
+    /// Every lane is active and lane `i` is `i` elements after this offset.
+    Contiguous(u32),
+    /// All at this offset.
+    Uniform(u32),
+    /// Any other way.
+    Spread,
+}
+
 impl<const N: usize> Lanes<'_, N> {
     /// Smallest and largest offset of the active lanes.
     #[inline(always)]
@@ -34,14 +45,23 @@ impl<const N: usize> Lanes<'_, N> {
         (low, high)
     }
 
-    /// Whether every lane is active and lane `i` is at `low + i * size`.
+    /// How the addresses lie, for elements of `size` bytes.
     #[inline(always)]
-    fn contiguous(&self, low: u32, size: u32) -> bool {
-        let mut differs = 0;
+    fn shape(&self, size: u32) -> Shape {
+        let first = self.offset[self.exec.trailing_zeros() as usize % N];
+        let (mut apart, mut differs) = (0, 0);
         for i in 0..N {
-            differs |= self.offset[i] ^ low.wrapping_add(i as u32 * size) | !self.mask[i];
+            let distance = self.offset[i].wrapping_sub(first);
+            apart |= distance ^ i as u32 * size | !self.mask[i];
+            differs |= distance & self.mask[i];
         }
-        differs == 0
+        if apart == 0 && first.checked_add(N as u32 * size).is_some() {
+            Shape::Contiguous(first)
+        } else if differs == 0 {
+            Shape::Uniform(first)
+        } else {
+            Shape::Spread
+        }
     }
 
     fn address(&self, lane: usize) -> u64 {
@@ -93,17 +113,34 @@ impl View<'_> {
         lanes: Lanes<'_, N>,
         out: &mut [u32; N],
     ) -> Result<(), MemoryFault> {
+        match lanes.shape(T::BYTES as u32) {
+            Shape::Contiguous(low) if T::BYTES == 4 => {
+                let first = lanes.base.wrapping_add(u64::from(low));
+                let Some(host) = self.locate(slot, first, N as u64 * 4, false) else {
+                    return self.gather_each::<N, T>(slot, lanes, out);
+                };
+                // SAFETY: `locate` proved N dwords readable; `out` is N dwords and not GPU memory.
+                unsafe {
+                    std::ptr::copy_nonoverlapping(host, out.as_mut_ptr().cast::<u8>(), N * 4);
+                }
+                return Ok(());
+            }
+            Shape::Uniform(low) => {
+                let first = lanes.base.wrapping_add(u64::from(low));
+                let Some(host) = self.locate(slot, first, T::BYTES, false) else {
+                    return self.gather_each::<N, T>(slot, lanes, out);
+                };
+                // SAFETY: `locate` proved the element readable.
+                *out = [unsafe { host.cast::<T>().read_unaligned() }.widen(); N];
+                return Ok(());
+            }
+            _ => {}
+        }
         let (low, high) = lanes.span();
         let first = lanes.base.wrapping_add(u64::from(low));
         let Some(host) = self.locate(slot, first, u64::from(high - low) + T::BYTES, false) else {
             return self.gather_each::<N, T>(slot, lanes, out);
         };
-        if T::BYTES == 4 && lanes.contiguous(low, 4) {
-            // SAFETY: all lanes are active and contiguous, so the span that `locate` proved is N
-            // dwords long; `out` is N dwords and not GPU memory.
-            unsafe { std::ptr::copy_nonoverlapping(host, out.as_mut_ptr().cast::<u8>(), N * 4) };
-            return Ok(());
-        }
         for i in 0..N {
             let offset = lanes.offset[i].wrapping_sub(low) & lanes.mask[i];
             let at = host.wrapping_add(offset as usize).cast::<T>();
@@ -122,6 +159,16 @@ impl View<'_> {
         lanes: Lanes<'_, N>,
         out: &mut [[u32; N]; W],
     ) -> Result<(), MemoryFault> {
+        if let Shape::Uniform(low) = lanes.shape(4 * W as u32) {
+            let first = lanes.base.wrapping_add(u64::from(low));
+            let Some(host) = self.locate(slot, first, W as u64 * 4, false) else {
+                return self.gather_wide_each(slot, lanes, out);
+            };
+            // SAFETY: `locate` proved W dwords readable.
+            let words = unsafe { host.cast::<[u32; W]>().read_unaligned() };
+            *out = words.map(|word| [word; N]);
+            return Ok(());
+        }
         let (low, high) = lanes.span();
         let first = lanes.base.wrapping_add(u64::from(low));
         let Some(host) = self.locate(slot, first, u64::from(high - low) + W as u64 * 4, false)
@@ -149,17 +196,22 @@ impl View<'_> {
         lanes: Lanes<'_, N>,
         data: &[u32; N],
     ) -> Result<(), MemoryFault> {
+        if T::BYTES == 4
+            && let Shape::Contiguous(low) = lanes.shape(4)
+        {
+            let first = lanes.base.wrapping_add(u64::from(low));
+            let Some(host) = self.locate(slot, first, N as u64 * 4, true) else {
+                return self.scatter_each::<N, T>(slot, lanes, data);
+            };
+            // SAFETY: `locate` proved N dwords writable; `data` is N dwords and not GPU memory.
+            unsafe { std::ptr::copy_nonoverlapping(data.as_ptr().cast::<u8>(), host, N * 4) };
+            return Ok(());
+        }
         let (low, high) = lanes.span();
         let first = lanes.base.wrapping_add(u64::from(low));
         let Some(host) = self.locate(slot, first, u64::from(high - low) + T::BYTES, true) else {
             return self.scatter_each::<N, T>(slot, lanes, data);
         };
-        if T::BYTES == 4 && lanes.contiguous(low, 4) {
-            // SAFETY: all lanes are active and contiguous, so the span that `locate` proved
-            // writable is N dwords long; `data` is N dwords and not GPU memory.
-            unsafe { std::ptr::copy_nonoverlapping(data.as_ptr().cast::<u8>(), host, N * 4) };
-            return Ok(());
-        }
         for i in lanes.active() {
             let at = host.wrapping_add((lanes.offset[i] - low) as usize).cast::<T>();
             // SAFETY: an active lane's offset is at most `high - low`, so the element is inside

@@ -90,10 +90,10 @@ impl<const N: usize> Out<N> {
 #[inline(always)]
 fn expand<const N: usize>(mask: u64) -> [u32; N] {
     let mut bits = [0; N];
-    for (half, chunk) in bits.chunks_exact_mut(32).enumerate() {
+    for half in 0..N / 32 {
         let mask = (mask >> (32 * half)) as u32;
         for k in 0..32 {
-            chunk[k] = mask >> k & 1;
+            bits[32 * half + k] = mask >> k & 1;
         }
     }
     bits
@@ -110,11 +110,10 @@ fn ones(truth: bool) -> u32 {
 #[inline(always)]
 fn pack<const N: usize>(active: &[u32; N], words: &[u32; N]) -> u64 {
     let mut mask = 0;
-    let halves = active.chunks_exact(32).zip(words.chunks_exact(32));
-    for (half, (active, words)) in halves.enumerate() {
+    for half in 0..N / 32 {
         let mut packed = 0;
         for k in 0..32 {
-            packed |= active[k] & words[k] & 1 << k;
+            packed |= active[32 * half + k] & words[32 * half + k] & 1 << k;
         }
         mask |= u64::from(packed) << (32 * half);
     }
