@@ -8,6 +8,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use super::control;
 use super::wave::Code;
 use crate::Target;
 use crate::exec::MemoryFault;
@@ -18,7 +19,7 @@ use crate::memory::View;
 /// Set by the cache on the Y half of a dual-issue pair. The bit means something else for LDS only.
 pub(super) const VOPD_Y: u16 = flag::GDS;
 /// Most instructions of a run.
-const RUN_INSTRUCTIONS: usize = 256;
+const RUN_INSTRUCTIONS: u32 = 256;
 /// Bytes of code that share an index.
 const PAGE: u64 = 4096;
 /// Instructions after which the whole cache is dropped.
@@ -31,6 +32,14 @@ const NONE: u32 = u32::MAX;
 struct Link {
     index: u32,
     generation: u32,
+}
+
+/// Where an instruction is.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    address: u64,
+    /// Instructions of the run before it, those without effect included.
+    before: u32,
 }
 
 /// A decoded stretch of code.
@@ -60,8 +69,8 @@ pub enum NoCode {
 pub struct CodeCache {
     /// The decoded instructions.
     pub code: Arc<Code>,
-    /// Address of each instruction.
-    addresses: Vec<u64>,
+    /// Where each instruction is.
+    places: Vec<Place>,
     links: Vec<Link>,
     runs: Vec<Run>,
     pages: HashMap<u64, Page>,
@@ -79,7 +88,7 @@ impl CodeCache {
     pub fn new(target: Target, wave_size: u32) -> Self {
         Self {
             code: Arc::default(),
-            addresses: Vec::new(),
+            places: Vec::new(),
             links: Vec::new(),
             runs: Vec::new(),
             pages: HashMap::new(),
@@ -117,7 +126,14 @@ impl CodeCache {
     /// The address of an instruction.
     #[inline(always)]
     pub fn address(&self, index: usize) -> u64 {
-        self.addresses.get(index).copied().unwrap_or(0)
+        self.places.get(index).map_or(0, |place| place.address)
+    }
+
+    /// Instructions of the run before that at `index`. The decoded code leaves out those without
+    /// effect; they count all the same.
+    #[inline(always)]
+    pub fn before(&self, index: usize) -> u64 {
+        self.places.get(index).map_or(0, |place| place.before.into())
     }
 
     /// The instruction at `pc`. [`CodeCache::follow`] will know that the branch `from` leads there.
@@ -204,6 +220,7 @@ impl CodeCache {
         let first = code.insts.len();
         let mut words = Vec::new();
         let mut at = pc;
+        let mut before = 0;
         loop {
             let mut window = [0; 8];
             let available = match view.fetch(at, &mut window) {
@@ -228,7 +245,18 @@ impl CodeCache {
                 Err(_) => break,
             };
             words.extend_from_slice(window.get(..count).unwrap_or(window));
-            self.addresses.resize(code.insts.len(), at);
+            let place = Place { address: at, before };
+            before += 1;
+            // What has no effect is kept only where control enters.
+            if at != pc && code.insts.get(index).is_some_and(|inst| control::is_idle(inst.op)) {
+                code.insts.truncate(index);
+                at += 4 * count as u64;
+                if before >= RUN_INSTRUCTIONS {
+                    break;
+                }
+                continue;
+            }
+            self.places.resize(code.insts.len(), place);
             let page = self
                 .pages
                 .entry(at / PAGE)
@@ -238,7 +266,7 @@ impl CodeCache {
             }
             at += 4 * count as u64;
             let ends = code.insts.get(index).is_none_or(|inst| ends_run(inst.op));
-            if ends || code.insts.len() - first >= RUN_INSTRUCTIONS {
+            if ends || before >= RUN_INSTRUCTIONS {
                 break;
             }
         }
@@ -254,7 +282,7 @@ impl CodeCache {
             src: [Src::default(); 3],
             imm: 0,
         });
-        self.addresses.push(at);
+        self.places.push(Place { address: at, before });
         self.links.resize(code.insts.len(), Link { index: NONE, generation: 0 });
         self.runs.push(Run { start: pc, words, generation: self.generation });
         Ok(first)

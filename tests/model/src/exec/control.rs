@@ -119,11 +119,40 @@ control_semantics! { w, i, cx, index, next;
     SDenormMode => { w.mode = w.mode & !0xf0 | (i.imm as u32 & 15) << 4; Flow::Next },
     SMemtime => { let now = w.clock; w.set_s64(dst(i), now); Flow::Next },
     SMemrealtime => { w.set_s64(dst(i), clock::ticks()); Flow::Next },
-    // Everything completes in order and at once; what follows has no effect here.
+    // Those of `is_idle`.
     SNop | SWaitcnt | SWaitcntDepctr | SWaitcntVscnt | SWaitcntVmcnt | SWaitcntExpcnt | SWaitcntLgkmcnt
         | SDelayAlu | SClause | SSetprio | SSetInstPrefetchDistance | STtracedata | STtracedataImm
         | SIncperflevel | SDecperflevel | SWakeup | SWaitEvent | SWaitIdle | SSingleuseVdst | SVersion
         | SDcacheDiscard | SDcacheDiscardX2 => Flow::Next,
+}
+
+/// Whether an instruction has no effect here: everything completes in order and at once.
+pub(super) const fn is_idle(op: Op) -> bool {
+    use Op::*;
+    matches!(
+        op,
+        SNop | SWaitcnt
+            | SWaitcntDepctr
+            | SWaitcntVscnt
+            | SWaitcntVmcnt
+            | SWaitcntExpcnt
+            | SWaitcntLgkmcnt
+            | SDelayAlu
+            | SClause
+            | SSetprio
+            | SSetInstPrefetchDistance
+            | STtracedata
+            | STtracedataImm
+            | SIncperflevel
+            | SDecperflevel
+            | SWakeup
+            | SWaitEvent
+            | SWaitIdle
+            | SSingleuseVdst
+            | SVersion
+            | SDcacheDiscard
+            | SDcacheDiscardX2
+    )
 }
 
 #[inline(always)]

@@ -32,7 +32,7 @@ pub(super) fn run<const N: usize>(w: &mut Wave<N>, cx: &mut Context<'_>, budget:
                 None => continue 'enter,
             },
         };
-        let mut first = index;
+        let mut start = cx.cache.before(index);
         // Held, so that instructions are read where they are while `cx` is passed on.
         let code = Arc::clone(&cx.cache.code);
         let trouble = loop {
@@ -55,7 +55,6 @@ pub(super) fn run<const N: usize>(w: &mut Wave<N>, cx: &mut Context<'_>, budget:
                         pair.after = std::mem::replace(&mut w.v[pair.dst], pair.before);
                     } else {
                         w.v[pair.dst] = pair.after;
-                        first += 1;
                     }
                 }
                 Ok(())
@@ -66,12 +65,12 @@ pub(super) fn run<const N: usize>(w: &mut Wave<N>, cx: &mut Context<'_>, budget:
                 match flow {
                     Flow::Next => Ok(()),
                     Flow::Branch => {
-                        w.clock += (index - first + usize::from(i.words != 0)) as u64;
+                        w.clock += cx.cache.before(index) + u64::from(i.words != 0) - start;
                         if let Some(found) = cx.cache.follow(index)
                             && w.clock < end
                         {
                             index = found;
-                            first = found;
+                            start = cx.cache.before(found);
                             continue;
                         }
                         let next = cx.cache.address(index).wrapping_add(4 * u64::from(i.words));
@@ -83,7 +82,7 @@ pub(super) fn run<const N: usize>(w: &mut Wave<N>, cx: &mut Context<'_>, budget:
                         continue 'enter;
                     }
                     Flow::Jump(target) => {
-                        w.clock += (index - first + 1) as u64;
+                        w.clock += cx.cache.before(index) + 1 - start;
                         w.pc = target;
                         if w.clock >= end {
                             return Stop::Quantum;
@@ -91,7 +90,7 @@ pub(super) fn run<const N: usize>(w: &mut Wave<N>, cx: &mut Context<'_>, budget:
                         continue 'enter;
                     }
                     Flow::Stop(stop) => {
-                        w.clock += (index - first + 1) as u64;
+                        w.clock += cx.cache.before(index) + 1 - start;
                         w.pc = cx.cache.address(index);
                         if !matches!(stop, Stop::Halted(_)) {
                             w.pc = w.pc.wrapping_add(4 * u64::from(i.words));
@@ -99,7 +98,7 @@ pub(super) fn run<const N: usize>(w: &mut Wave<N>, cx: &mut Context<'_>, budget:
                         return stop;
                     }
                     Flow::HaltAt(target) => {
-                        w.clock += (index - first + 1) as u64;
+                        w.clock += cx.cache.before(index) + 1 - start;
                         w.pc = target;
                         return Stop::Halted(None);
                     }
@@ -117,7 +116,7 @@ pub(super) fn run<const N: usize>(w: &mut Wave<N>, cx: &mut Context<'_>, budget:
             }
             index += 1;
         };
-        w.clock += (index - first) as u64;
+        w.clock += cx.cache.before(index) - start;
         w.pc = cx.cache.address(index);
         if let Some(stop) = trap::raise(w, cx, trouble) {
             return stop;
