@@ -19,9 +19,13 @@ pub(super) struct Runners {
 }
 
 impl Runners {
-    /// The fastest the host can run. Debug builds have one interpreter: a second doubles the time
-    /// they take to build.
+    /// The fastest the host can run. Each takes a quarter of the crate's build time, so debug builds
+    /// have one, and in release builds the one for any host has no code for common instructions.
     pub(super) fn new() -> Self {
+        #[cfg(not(debug_assertions))]
+        if avx512::is_available() {
+            return Self { wave32: avx512::run::<32>, wave64: avx512::run::<64> };
+        }
         #[cfg(not(debug_assertions))]
         if avx2::is_available() {
             return Self { wave32: avx2::run::<32>, wave64: avx2::run::<64> };
@@ -40,42 +44,58 @@ fn baseline<const N: usize>(
     cx: &mut Context<'_>,
     halted: &mut Vec<Halted>,
 ) -> Left {
-    group.run(cx, halted)
+    group.run::<{ cfg!(debug_assertions) }>(cx, halted)
 }
 
-/// The interpreter for hosts with AVX2 and FMA.
+/// Declares a module with the interpreter compiled for some features of the host.
 #[cfg(not(debug_assertions))]
-mod avx2 {
-    use super::{Context, Group, Halted, Left};
+macro_rules! interpreter {
+    ($(#[$doc:meta])* $name:ident, $features:literal, $($feature:tt),+) => {
+        $(#[$doc])*
+        mod $name {
+            use super::{Context, Group, Halted, Left};
 
-    /// Whether the host has every feature that [`enabled`] uses.
-    pub(super) fn is_available() -> bool {
-        std::arch::is_x86_feature_detected!("avx2")
-            && std::arch::is_x86_feature_detected!("fma")
-            && std::arch::is_x86_feature_detected!("bmi1")
-            && std::arch::is_x86_feature_detected!("bmi2")
-            && std::arch::is_x86_feature_detected!("lzcnt")
-            && std::arch::is_x86_feature_detected!("popcnt")
-            && std::arch::is_x86_feature_detected!("f16c")
-    }
+            /// Whether the host has every feature that [`enabled`] uses.
+            pub(super) fn is_available() -> bool {
+                $(std::arch::is_x86_feature_detected!($feature))&&+
+            }
 
-    #[target_feature(enable = "avx2,fma,bmi1,bmi2,lzcnt,popcnt,f16c")]
-    fn enabled<const N: usize>(
-        group: &mut Group<N>,
-        cx: &mut Context<'_>,
-        halted: &mut Vec<Halted>,
-    ) -> Left {
-        group.run(cx, halted)
-    }
+            #[target_feature(enable = $features)]
+            fn enabled<const N: usize>(
+                group: &mut Group<N>,
+                cx: &mut Context<'_>,
+                halted: &mut Vec<Halted>,
+            ) -> Left {
+                group.run::<true>(cx, halted)
+            }
 
-    /// Runs a group. Given out only where [`is_available`].
-    pub(super) fn run<const N: usize>(
-        group: &mut Group<N>,
-        cx: &mut Context<'_>,
-        halted: &mut Vec<Halted>,
-    ) -> Left {
-        // SAFETY: `Runners::new` hands this function out only after `is_available` found every
-        // feature that `enabled` enables.
-        unsafe { enabled::<N>(group, cx, halted) }
-    }
+            /// Runs a group. Given out only where [`is_available`].
+            pub(super) fn run<const N: usize>(
+                group: &mut Group<N>,
+                cx: &mut Context<'_>,
+                halted: &mut Vec<Halted>,
+            ) -> Left {
+                // SAFETY: `Runners::new` hands this function out only after `is_available` found
+                // every feature that `enabled` enables.
+                unsafe { enabled::<N>(group, cx, halted) }
+            }
+        }
+    };
 }
+
+#[cfg(not(debug_assertions))]
+interpreter!(
+    /// For hosts with AVX2 and FMA.
+    avx2,
+    "avx2,fma,bmi1,bmi2,lzcnt,popcnt,f16c",
+    "avx2", "fma", "bmi1", "bmi2", "lzcnt", "popcnt", "f16c"
+);
+
+#[cfg(not(debug_assertions))]
+interpreter!(
+    /// For hosts with AVX-512 as servers have had it since 2017.
+    avx512,
+    "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,bmi1,bmi2,lzcnt,popcnt,f16c",
+    "avx512f", "avx512bw", "avx512dq", "avx512vl", "avx2", "fma", "bmi1", "bmi2", "lzcnt",
+    "popcnt", "f16c"
+);

@@ -103,15 +103,23 @@ impl<const N: usize> Group<N> {
 
     /// Runs the waves in turn until the slice is used up or none can go on.
     #[inline(always)]
-    pub(super) fn run(&mut self, cx: &mut Context<'_>, halted: &mut Vec<Halted>) -> Left {
+    pub(super) fn run<const FAST: bool>(
+        &mut self,
+        cx: &mut Context<'_>,
+        halted: &mut Vec<Halted>,
+    ) -> Left {
         std::mem::swap(&mut self.lds, &mut cx.lds);
-        let left = self.run_turns(cx, halted);
+        let left = self.run_turns::<FAST>(cx, halted);
         std::mem::swap(&mut self.lds, &mut cx.lds);
         left
     }
 
     #[inline(always)]
-    fn run_turns(&mut self, cx: &mut Context<'_>, halted: &mut Vec<Halted>) -> Left {
+    fn run_turns<const FAST: bool>(
+        &mut self,
+        cx: &mut Context<'_>,
+        halted: &mut Vec<Halted>,
+    ) -> Left {
         let mut left = SLICE;
         let members = self.members.get_mut(..self.count).unwrap_or_default();
         for member in members.iter_mut().filter(|member| member.state == State::Asleep) {
@@ -125,7 +133,7 @@ impl<const N: usize> Group<N> {
                 }
                 ran = true;
                 let before = member.wave.clock;
-                let stop = run::run(&mut member.wave, cx, TURN);
+                let stop = run::run::<N, FAST>(&mut member.wave, cx, TURN);
                 let executed = member.wave.clock - before;
                 self.instructions += executed;
                 left = left.saturating_sub(executed);

@@ -18,9 +18,14 @@ struct Pair<const N: usize> {
 
 /// Runs a wave from its program counter until it stops or has executed about `budget` instructions.
 ///
-/// `w.clock` grows by the instructions executed.
+/// `w.clock` grows by the instructions executed. With `FAST`, common vector instructions are code of
+/// their own in the loop.
 #[inline(always)]
-pub(super) fn run<const N: usize>(w: &mut Wave<N>, cx: &mut Context<'_>, budget: u64) -> Stop {
+pub(super) fn run<const N: usize, const FAST: bool>(
+    w: &mut Wave<N>,
+    cx: &mut Context<'_>,
+    budget: u64,
+) -> Stop {
     let end = w.clock.saturating_add(budget);
     let mut pair = Pair { dst: 0, before: [0; N], after: [0; N] };
     let mut from = None;
@@ -44,7 +49,7 @@ pub(super) fn run<const N: usize>(w: &mut Wave<N>, cx: &mut Context<'_>, budget:
             if i.flags & flag::VOPD_X != 0 {
                 pair.before = w.v[usize::from(i.dst) & 511];
             }
-            let result = if salu::step(w, i, &code) || valu::step(w, i, &code, cx.env) {
+            let result = if salu::step(w, i, &code) || valu::step::<N, FAST>(w, i, &code, cx.env) {
                 if i.flags & (flag::WRITES_EXEC | flag::VOPD_X | VOPD_Y) != 0 {
                     if i.flags & flag::WRITES_EXEC != 0 {
                         w.rebuild_mask();

@@ -104,8 +104,11 @@ impl<const N: usize> Wave<N> {
     pub fn rebuild_mask(&mut self) {
         let exec = self.exec();
         let mut mask = [0; N];
-        for (i, lane) in mask.iter_mut().enumerate() {
-            *lane = 0u32.wrapping_sub((exec >> i) as u32 & 1);
+        for half in 0..N / 32 {
+            let exec = (exec >> (32 * half)) as u32;
+            for k in 0..32 {
+                mask[32 * half + k] = if exec & 1 << k != 0 { !0 } else { 0 };
+            }
         }
         self.mask = mask;
     }

@@ -107,7 +107,7 @@ impl<const N: usize> Machine<N> {
             interrupts: Vec::new(),
             acquires: &self.acquires,
         };
-        let stop = run::run(&mut self.wave, &mut cx, budget);
+        let stop = run::run::<N, true>(&mut self.wave, &mut cx, budget);
         self.lds = cx.lds;
         self.interrupts.append(&mut cx.interrupts);
         stop

@@ -93,7 +93,7 @@ fn expand<const N: usize>(mask: u64) -> [u32; N] {
     for half in 0..N / 32 {
         let mask = (mask >> (32 * half)) as u32;
         for k in 0..32 {
-            bits[32 * half + k] = mask >> k & 1;
+            bits[32 * half + k] = u32::from(mask & 1 << k != 0);
         }
     }
     bits

@@ -40,13 +40,13 @@ const FIRST: Op = Op::VAccvgprMovB32;
 ///
 /// The halves of a VOPD pair come one by one: the interpreter sees to it that both read first.
 #[inline(always)]
-pub(super) fn step<const N: usize>(
+pub(super) fn step<const N: usize, const FAST: bool>(
     wave: &mut Wave<N>,
     inst: &Inst,
     code: &Code,
     env: &Env,
 ) -> bool {
-    if is_plain(wave, inst) && hot(inst.op, Fast { wave, inst, code, env }) {
+    if FAST && is_plain(wave, inst) && hot(inst.op, Fast { wave, inst, code, env }) {
         return true;
     }
     inst.op >= FIRST && (step_across(wave, inst, code) || step_slow(wave, inst, code, env))

@@ -15,7 +15,7 @@ fn readfirstlane_takes_the_lowest_active_lane_or_lane_zero() {
         w.set_exec(exec);
         let mut inst = inst(Op::VReadfirstlaneB32);
         inst.dst = 30;
-        assert!(step(&mut w, &inst, &Code::default(), &GFX90A));
+        assert!(step::<_, true>(&mut w, &inst, &Code::default(), &GFX90A));
         let lane = if exec == 0 { 0 } else { exec.trailing_zeros() as usize };
         assert_eq!(w.s32(30), w.v[2][lane]);
     }
@@ -29,12 +29,12 @@ fn readlane_and_writelane_ignore_exec_and_wrap_the_lane() {
     w.set_s32(7, 32 + 9);
     let mut read = inst(Op::VReadlaneB32);
     (read.dst, read.src[1]) = (30, Src::s(7));
-    assert!(step(&mut w, &read, &Code::default(), &GFX1100));
+    assert!(step::<_, true>(&mut w, &read, &Code::default(), &GFX1100));
     assert_eq!(w.s32(30), w.v[2][9]);
     let mut write = inst(Op::VWritelaneB32);
     write.src = [Src::k(0), Src::s(7), Src::s(0)];
     let before = w.v[20];
-    assert!(step(&mut w, &write, &constant(0x1234), &GFX1100));
+    assert!(step::<_, true>(&mut w, &write, &constant(0x1234), &GFX1100));
     for lane in 0..32 {
         assert_eq!(w.v[20][lane], if lane == 9 { 0x1234 } else { before[lane] });
     }
@@ -48,13 +48,13 @@ fn accumulation_registers_follow_the_architected_ones() {
     let mut write = inst(Op::VAccvgprWriteB32);
     write.dst = 256 + 3;
     let (before, exec) = (w.v[35], w.exec());
-    assert!(step(&mut w, &write, &Code::default(), &GFX90A));
+    assert!(step::<_, true>(&mut w, &write, &Code::default(), &GFX90A));
     for lane in 0..64 {
         assert_eq!(w.v[35][lane], if exec >> lane & 1 == 1 { w.v[2][lane] } else { before[lane] });
     }
     let mut read = inst(Op::VAccvgprReadB32);
     read.src[0] = Src::v(256 + 3);
-    assert!(step(&mut w, &read, &Code::default(), &GFX90A));
+    assert!(step::<_, true>(&mut w, &read, &Code::default(), &GFX90A));
     for lane in (0..64).filter(|&lane| exec >> lane & 1 == 1) {
         assert_eq!(w.v[20][lane], w.v[35][lane]);
     }
@@ -73,7 +73,7 @@ fn permlanex16_reads_the_other_row() {
             w.v = before.clone();
             let (mut inst, code) = with(op, mods);
             (inst.src[1], inst.src[2]) = (Src::s(8), Src::s(9));
-            assert!(step(&mut w, &inst, &code, &GFX1100));
+            assert!(step::<_, true>(&mut w, &inst, &code, &GFX1100));
             for lane in 0..64 {
                 let from = (lane & 48 ^ xor) + (select >> (lane % 16 * 4) & 15) as usize;
                 let readable = fetch_inactive || exec >> from & 1 == 1;
@@ -93,14 +93,14 @@ fn permlane64_swaps_halves_and_does_nothing_in_wave32() {
     let mut rng = Rng::new(304);
     let mut w = wave::<64>(&mut rng);
     let before = w.v.clone();
-    assert!(step(&mut w, &inst(Op::VPermlane64B32), &Code::default(), &GFX1100));
+    assert!(step::<_, true>(&mut w, &inst(Op::VPermlane64B32), &Code::default(), &GFX1100));
     for lane in 0..64 {
         let on = w.exec() >> lane & 1 == 1;
         assert_eq!(w.v[20][lane], if on { before[2][lane ^ 32] } else { before[20][lane] });
     }
     let mut w = wave::<32>(&mut rng);
     let before = w.v.clone();
-    assert!(step(&mut w, &inst(Op::VPermlane64B32), &Code::default(), &GFX1100));
+    assert!(step::<_, true>(&mut w, &inst(Op::VPermlane64B32), &Code::default(), &GFX1100));
     assert_eq!(w.v, before);
 }
 
@@ -109,7 +109,7 @@ fn swap_exchanges_active_lanes() {
     let mut rng = Rng::new(305);
     let mut w = wave::<32>(&mut rng);
     let before = w.v.clone();
-    assert!(step(&mut w, &inst(Op::VSwapB32), &Code::default(), &GFX1100));
+    assert!(step::<_, true>(&mut w, &inst(Op::VSwapB32), &Code::default(), &GFX1100));
     for lane in 0..32 {
         let (a, b) = if w.exec() >> lane & 1 == 1 { (20, 2) } else { (2, 20) };
         assert_eq!((w.v[2][lane], w.v[20][lane]), (before[a][lane], before[b][lane]));
@@ -122,12 +122,12 @@ fn relative_moves_stay_inside_the_allocation() {
     let mut w = wave::<32>(&mut rng);
     w.set_exec(!0);
     w.set_s32(crate::isa::ir::sgpr::M0, 5);
-    assert!(step(&mut w, &inst(Op::VMovrelsB32), &Code::default(), &GFX1100));
+    assert!(step::<_, true>(&mut w, &inst(Op::VMovrelsB32), &Code::default(), &GFX1100));
     assert_eq!(w.v[20], w.v[7]);
     w.set_s32(crate::isa::ir::sgpr::M0, 200);
     let before = w.v.clone();
-    assert!(step(&mut w, &inst(Op::VMovrelsB32), &Code::default(), &GFX1100));
-    assert!(step(&mut w, &inst(Op::VMovreldB32), &Code::default(), &GFX1100));
+    assert!(step::<_, true>(&mut w, &inst(Op::VMovrelsB32), &Code::default(), &GFX1100));
+    assert!(step::<_, true>(&mut w, &inst(Op::VMovreldB32), &Code::default(), &GFX1100));
     assert_eq!(w.v, before);
 }
 
@@ -152,7 +152,7 @@ fn a_dpp_reduction_sums_the_wave() {
         let dpp = Dpp::Row { ctrl, row_mask, bank_mask, bound_ctrl: false, fi: false };
         let (mut add, code) = with(Op::VAddNcU32, Mods { dpp: Some(dpp), ..Mods::default() });
         (add.dst, add.src) = (2, [Src::v(2), Src::v(2), Src::s(0)]);
-        assert!(step(&mut w, &add, &code, &GFX90A));
+        assert!(step::<_, true>(&mut w, &add, &code, &GFX90A));
     }
     assert_eq!(w.v[2][63], total);
 }

@@ -16,7 +16,7 @@ fn active<const N: usize>(bits: impl Fn(usize) -> bool, exec: u64) -> u64 {
 fn run<const N: usize>(w: &mut Wave<N>, op: Op, change: impl FnOnce(&mut crate::isa::ir::Inst)) {
     let mut inst = inst(op);
     change(&mut inst);
-    assert!(step(w, &inst, &Code::default(), &GFX1100), "{op:?}");
+    assert!(step::<_, true>(w, &inst, &Code::default(), &GFX1100), "{op:?}");
 }
 
 /// The order that makes a predicate true, from its name: `lt`, `nge`, `o`...
@@ -270,6 +270,6 @@ fn v_cmpx_on_gfx9_writes_vcc_and_exec() {
     w.v[4] = [5; 64];
     let mut inst = inst(Op::VCmpxLtU32);
     inst.sdst = sgpr::VCC_LO;
-    assert!(step(&mut w, &inst, &Code::default(), &GFX90A));
+    assert!(step::<_, true>(&mut w, &inst, &Code::default(), &GFX90A));
     assert_eq!((w.vcc(), w.exec()), (0x1f, 0x1f));
 }

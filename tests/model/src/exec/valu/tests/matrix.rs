@@ -78,7 +78,7 @@ fn products_equal_the_definition() {
         }
         let mut inst = inst(op);
         (inst.dst, inst.src) = (60, [Src::v(40), Src::v(50), Src::v(60)]);
-        assert!(step(&mut w, &inst, &Code::default(), &GFX90A));
+        assert!(step::<_, true>(&mut w, &inst, &Code::default(), &GFX90A));
         for block in 0..blocks {
             for (i, j) in (0..side).flat_map(|i| (0..side).map(move |j| (i, j))) {
                 let row = &a[(block * side + i) * depth..][..depth];

@@ -17,7 +17,7 @@ fn lane(op: Op, mods: Mods, sources: [u32; 3], mode: u32, env: &Env) -> u32 {
     }
     w.v[20] = [0xaaaa_bbbb; 32];
     let (inst, code) = with(op, mods);
-    assert!(step(&mut w, &inst, &code, env), "{op:?}");
+    assert!(step::<_, true>(&mut w, &inst, &code, env), "{op:?}");
     assert_eq!(w.v[20][1..], [0xaaaa_bbbb; 31]);
     w.v[20][0]
 }
@@ -192,14 +192,14 @@ fn two_precision_words_of_a_pair_are_selected_apart() {
     // Low: a.high * b.low; high: a.low * b.high, negated.
     let mods = Mods { opsel: 0b01, opsel_hi: 0b10, neg_hi: 0b10, ..Mods::default() };
     let (inst, code) = with(Op::VPkMulF32, mods);
-    assert!(step(&mut w, &inst, &code, &GFX90A));
+    assert!(step::<_, true>(&mut w, &inst, &code, &GFX90A));
     let value = |reg: usize, lane: usize| f32::from_bits(before[reg][lane]);
     for lane in (0..64).filter(|&lane| w.exec() >> lane & 1 == 1) {
         assert_eq!(f32::from_bits(w.v[20][lane]), value(3, lane) * value(4, lane));
         assert_eq!(f32::from_bits(w.v[21][lane]), value(2, lane) * -value(5, lane));
     }
     let (inst, code) = with(Op::VPkMovB32, Mods { opsel: 0b10, opsel_hi: 7, ..Mods::default() });
-    assert!(step(&mut w, &inst, &code, &GFX90A));
+    assert!(step::<_, true>(&mut w, &inst, &code, &GFX90A));
     for lane in (0..64).filter(|&lane| w.exec() >> lane & 1 == 1) {
         assert_eq!((w.v[20][lane], w.v[21][lane]), (before[2][lane], before[5][lane]));
     }

@@ -51,7 +51,7 @@ fn both_paths_agree<const N: usize>() {
             }
             let mut fast = wave::<N>(&mut rng);
             let mut slow = clone(&fast);
-            assert!(step(&mut fast, &inst, &code, env), "{op:?}");
+            assert!(step::<_, true>(&mut fast, &inst, &code, env), "{op:?}");
             assert!(step_slow(&mut slow, &inst, &code, env), "{op:?}");
             forget_nan_payloads(&mut fast, op);
             forget_nan_payloads(&mut slow, op);
@@ -79,7 +79,7 @@ fn only_implemented_operations_execute() {
         inst.dst = 20;
         let mut w = wave::<32>(&mut rng);
         let before = clone(&w);
-        let done = step(&mut w, &inst, &code, &GFX1100);
+        let done = step::<_, true>(&mut w, &inst, &code, &GFX1100);
         assert_eq!(done, implements(GFX1100.target, op), "{op:?}");
         assert!(done || same(&w, &before), "{op:?} changed the wave though it has no semantics");
     }

@@ -27,7 +27,7 @@ fn check<const N: usize>(
         let mut w = wave::<N>(&mut rng);
         let before = w.v.clone();
         let inst = inst(op);
-        assert!(step(&mut w, &inst, &Code::default(), &GFX1100), "{op:?}");
+        assert!(step::<_, true>(&mut w, &inst, &Code::default(), &GFX1100), "{op:?}");
         for lane in 0..N {
             let read = |reg: usize, width: usize| {
                 let high = if width == 2 { before[reg + 1][lane] } else { 0 };
@@ -256,7 +256,7 @@ fn check_half(op: Op, want: impl Fn([u64; 3], u64) -> u64, same: impl Fn(u64, u6
     for _ in 0..60 {
         let mut w = wave::<32>(&mut rng);
         let before = w.v.clone();
-        assert!(step(&mut w, &inst(op), &Code::default(), &GFX1100));
+        assert!(step::<_, true>(&mut w, &inst(op), &Code::default(), &GFX1100));
         for lane in (0..32).filter(|&lane| w.exec() >> lane & 1 == 1) {
             let args = [2, 4, 6].map(|reg: usize| u64::from(before[reg][lane]));
             let (got, wanted) = (w.v[20][lane].into(), want(args, before[20][lane].into()));

@@ -55,7 +55,7 @@ fn check<const N: usize>(op: Op, kind: Wmma, high: bool) {
     };
     let (mut inst, code) = with(op, mods);
     (inst.dst, inst.src) = (40, [Src::v(10), Src::v(20), Src::v(30)]);
-    assert!(step(&mut w, &inst, &code, &GFX1100), "{op:?}");
+    assert!(step::<_, true>(&mut w, &inst, &code, &GFX1100), "{op:?}");
     for (i, row) in c.iter().enumerate() {
         for (j, &addend) in row.iter().enumerate() {
             let want = addend + (0..16).map(|k| a[i][k] * b[k][j]).sum::<i32>();
