@@ -52,7 +52,7 @@ impl<const N: usize> Lanes<'_, N> {
         let (mut apart, mut differs) = (0, 0);
         for i in 0..N {
             let distance = self.offset[i].wrapping_sub(first);
-            apart |= distance ^ i as u32 * size | !self.mask[i];
+            apart |= (distance ^ (i as u32 * size)) | !self.mask[i];
             differs |= distance & self.mask[i];
         }
         if apart == 0 && first.checked_add(N as u32 * size).is_some() {
