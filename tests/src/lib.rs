@@ -15,3 +15,8 @@ pub mod process;
 pub mod program;
 
 pub use device::{Device, each_device, each_kernel, each_model, each_model_of, on_hardware, skip};
+
+/// The programs in the README compile.
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+struct Readme;
