@@ -70,4 +70,24 @@ pub enum Error {
         /// The most the field holds, dwords.
         max: usize,
     },
+    /// A register outside the range that a packet reaches.
+    #[error("{opcode} reaches registers {first:#06x} to {last:#06x}, not {reg:#06x}")]
+    RegisterOutOfRange {
+        /// The packet.
+        opcode: Opcode,
+        /// The first register asked for that it does not reach, a dword address.
+        reg: u32,
+        /// First register it reaches.
+        first: u32,
+        /// Last register it reaches.
+        last: u32,
+    },
+    /// The packets of a builder do not fit their buffer.
+    #[error("the packets need {needed} dwords, the buffer has {capacity}")]
+    BufferTooSmall {
+        /// Dwords needed.
+        needed: usize,
+        /// Dwords there are.
+        capacity: usize,
+    },
 }

@@ -48,6 +48,10 @@ opcodes! {
     INDIRECT_BUFFER = 0x3F;
     /// Copies a word between memory, registers and counters.
     COPY_DATA = 0x40;
+    /// Makes the prefetch parser wait for the micro engine; graphics rings only.
+    PFP_SYNC_ME = 0x42;
+    /// Stores a dword if a comparison holds.
+    COND_WRITE = 0x45;
     /// Raises a pipeline event.
     EVENT_WRITE = 0x46;
     /// Flushes caches at the end of earlier work, then writes or interrupts.
@@ -56,12 +60,22 @@ opcodes! {
     DMA_DATA = 0x50;
     /// Invalidates caches before later work.
     ACQUIRE_MEM = 0x58;
+    /// Waits until a bit of the packet itself is set.
+    REWIND = 0x59;
     /// Writes shader registers.
     SET_SH_REG = 0x76;
     /// Writes user configuration registers.
     SET_UCONFIG_REG = 0x79;
     /// Waits for a 64-bit comparison.
     WAIT_REG_MEM64 = 0x93;
+    /// Flushes the host data path.
+    HDP_FLUSH = 0x95;
+    /// Invalidates translations; kernel queues only.
+    INVALIDATE_TLBS = 0x98;
+    /// Fills memory with a pattern.
+    DMA_DATA_FILL_MULTI = 0x9A;
+    /// Writes shader registers, combined with what the kernel keeps.
+    SET_SH_REG_INDEX = 0x9B;
 }
 
 impl fmt::Debug for Opcode {

@@ -11,13 +11,25 @@
 #![forbid(unsafe_code)]
 
 mod addr;
+mod bits;
 mod decode;
+mod emit;
 mod error;
 mod header;
+#[cfg(test)]
+mod headers;
+mod ib;
 pub mod packet;
+pub mod reg;
+pub mod sdma;
+mod target;
 
 pub use addr::GpuAddr;
+pub use bits::Bits;
 pub use decode::{Packet, Packets};
+pub use emit::{Encode, Pm4Packet, SdmaPacket, Sink};
 pub use error::Error;
 pub use header::{Header, Opcode};
+pub use ib::IbBuilder;
 pub use packet::{IndirectBuffer, Nop, ReleaseMem, WriteBlock, WriteData};
+pub use target::Target;

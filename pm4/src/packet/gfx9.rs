@@ -8,6 +8,7 @@ use core::fmt;
 use bitflags::bitflags;
 
 use super::{body, only};
+use crate::emit::fixed;
 use crate::{Error, Header, Opcode};
 
 bitflags! {
@@ -120,6 +121,8 @@ impl fmt::Display for AcquireMem {
         write!(f, "{}", self.range)
     }
 }
+
+fixed!(Pm4Packet: AcquireMem);
 
 #[cfg(test)]
 mod tests {

@@ -3,6 +3,8 @@
 use core::fmt;
 
 use super::{body, only, split};
+use crate::bits::layout;
+use crate::emit::{Encode, Pm4Packet, fixed};
 use crate::{Error, GpuAddr, Header, Opcode};
 
 /// How the L2 treats an access.
@@ -30,10 +32,21 @@ pub struct IndirectBuffer {
     chain: bool,
 }
 
-const IB_SIZE_MASK: u32 = 0xF_FFFF;
-const IB_CHAIN: u32 = 1 << 20;
-const IB_VALID: u32 = 1 << 23;
-const IB_POLICY_SHIFT: u32 = 28;
+layout! {
+    indirect_buffer {
+        IB_BASE_LO = 1 [31:2]; IB_BASE_HI = 2 [31:0]; IB_SIZE = 3 [19:0]; CHAIN = 3 [20:20];
+        VALID = 3 [23:23]; CACHE_POLICY = 3 [29:28];
+    }
+    write_data {
+        DST_SEL = 1 [11:8]; ADDR_INCR = 1 [16:16]; WR_CONFIRM = 1 [20:20];
+        CACHE_POLICY = 1 [26:25]; DST_MEM_ADDR_LO = 2 [31:2]; DST_MEM_ADDR_HI = 3 [31:0];
+    }
+}
+
+const IB_SIZE_MASK: u32 = indirect_buffer::IB_SIZE.mask();
+const IB_CHAIN: u32 = indirect_buffer::CHAIN.mask();
+const IB_VALID: u32 = indirect_buffer::VALID.mask();
+const IB_POLICY_SHIFT: u32 = indirect_buffer::CACHE_POLICY.low();
 
 impl IndirectBuffer {
     /// Length of the packet.
@@ -161,10 +174,10 @@ impl DataDst {
     pub const MEMORY: Self = Self(5);
 }
 
-const DST_SHIFT: u32 = 8;
-const ONE_ADDRESS: u32 = 1 << 16;
-const WR_CONFIRM: u32 = 1 << 20;
-const POLICY_SHIFT: u32 = 25;
+const DST_SHIFT: u32 = write_data::DST_SEL.low();
+const ONE_ADDRESS: u32 = write_data::ADDR_INCR.mask();
+const WR_CONFIRM: u32 = write_data::WR_CONFIRM.mask();
+const POLICY_SHIFT: u32 = write_data::CACHE_POLICY.low();
 
 /// PM4 `WRITE_DATA` of one dword: stores it to memory through the L2.
 #[doc(alias = "PACKET3_WRITE_DATA")]
@@ -208,6 +221,7 @@ impl WriteData {
 /// PM4 `WRITE_DATA` of any length and destination, as decoded from a buffer.
 #[doc(alias = "PACKET3_WRITE_DATA")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 #[must_use]
 pub struct WriteBlock<'a> {
     /// Kind of destination.
@@ -228,9 +242,41 @@ impl<'a> WriteBlock<'a> {
     /// Most dwords of data in one packet.
     pub const MAX_DATA: usize = Header::MAX_DWORDS - 4;
 
+    /// Stores `data` at `dst`, through the L2.
+    ///
+    /// # Errors
+    /// [`Error::Misaligned`] unless `dst` is 4-byte aligned; [`Error::TooLong`] without data or
+    /// with more than [`Self::MAX_DATA`] dwords.
+    pub const fn new(dst: GpuAddr, data: &'a [u32]) -> Result<Self, Error> {
+        let opcode = Opcode::WRITE_DATA;
+        if !dst.is_aligned(4) {
+            return Err(Error::Misaligned { opcode, addr: dst, align: 4 });
+        }
+        if data.is_empty() || data.len() > Self::MAX_DATA {
+            return Err(Error::TooLong { opcode, found: data.len(), max: Self::MAX_DATA });
+        }
+        let (kind, policy) = (DataDst::TC_L2, CachePolicy::LRU);
+        Ok(Self { kind, dst, data, one_address: false, confirm: false, policy })
+    }
+
+    /// Waits until memory has acknowledged the stores.
+    pub const fn confirm(mut self) -> Self {
+        self.confirm = true;
+        self
+    }
+
     /// Length of the packet in dwords.
     pub const fn dwords(self) -> usize {
         4 + self.data.len()
+    }
+
+    const fn front(self) -> [u32; 4] {
+        let control = (self.kind.0 as u32 & 0xF) << DST_SHIFT
+            | if self.one_address { ONE_ADDRESS } else { 0 }
+            | if self.confirm { WR_CONFIRM } else { 0 }
+            | (self.policy.0 as u32 & 3) << POLICY_SHIFT;
+        let header = Header::new(Opcode::WRITE_DATA, self.dwords()).word();
+        [header, control, self.dst.lo(), self.dst.hi()]
     }
 
     /// Writes the packet to the start of `out` and returns its length in dwords.
@@ -248,14 +294,8 @@ impl<'a> WriteBlock<'a> {
             });
         }
         let out = out.get_mut(..needed).ok_or(Error::Truncated { needed, found })?;
-        let control = u32::from(self.kind.0 & 0xF) << DST_SHIFT
-            | if self.one_address { ONE_ADDRESS } else { 0 }
-            | if self.confirm { WR_CONFIRM } else { 0 }
-            | u32::from(self.policy.0 & 3) << POLICY_SHIFT;
-        let header = Header::new(Opcode::WRITE_DATA, needed).word();
-        let front = [header, control, self.dst.lo(), self.dst.hi()];
-        let all = front.iter().chain(self.data);
-        out.iter_mut().zip(all).for_each(|(to, from)| *to = *from);
+        let front = self.front();
+        out.iter_mut().zip(front.iter().chain(self.data)).for_each(|(to, from)| *to = *from);
         Ok(needed)
     }
 
@@ -313,6 +353,21 @@ impl fmt::Display for WriteBlock<'_> {
         if self.confirm { f.write_str(" confirm") } else { Ok(()) }
     }
 }
+
+fixed!(Pm4Packet: IndirectBuffer, WriteData);
+
+impl Encode for WriteBlock<'_> {
+    fn dwords(&self) -> usize {
+        (*self).dwords()
+    }
+
+    fn emit(&self, mut put: impl FnMut(&[u32])) {
+        put(&self.front());
+        put(self.data);
+    }
+}
+
+impl Pm4Packet for WriteBlock<'_> {}
 
 #[cfg(test)]
 mod tests {

@@ -4,6 +4,7 @@ use core::fmt;
 
 use super::memory::addr;
 use super::only;
+use crate::bits::layout;
 use crate::{Error, GpuAddr, Opcode};
 
 /// Addresses that `ACQUIRE_MEM` acts on, in its units of 256 bytes, and its poll interval.
@@ -14,9 +15,17 @@ pub(super) struct Range {
     poll: u16,
 }
 
+layout! {
+    /// The fields of both generations; `GCR_CNTL` is gfx10's and newer.
+    acquire_mem {
+        COHER_SIZE = 2 [31:0]; COHER_SIZE_HI = 3 [7:0]; COHER_BASE_LO = 4 [31:0];
+        COHER_BASE_HI = 5 [23:0]; POLL_INTERVAL = 6 [15:0]; GCR_CNTL = 7 [18:0];
+    }
+}
+
 const BLOCK_SHIFT: u32 = 8;
 const SIZE_BITS: u64 = (1 << 40) - 1;
-const BASE_HI_MASK: u32 = 0xFF_FFFF;
+const BASE_HI_MASK: u32 = acquire_mem::COHER_BASE_HI.mask();
 
 impl Range {
     pub(super) const ALL: Self = Self { base: 0, blocks: SIZE_BITS, poll: 10 };

@@ -3,18 +3,10 @@
 use core::fmt;
 
 use super::memory::addr;
-use super::{CachePolicy, body, gfx9, gfx11, only};
-use crate::{Error, GpuAddr, Header, Opcode};
-
-/// Pipeline event of a [`ReleaseMem`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(transparent)]
-pub struct EventType(pub u8);
-
-impl EventType {
-    /// All earlier work has finished and its caches are flushed.
-    pub const CACHE_FLUSH_AND_INV_TS: Self = Self(0x14);
-}
+use super::{CachePolicy, EventType, body, gfx9, gfx11, only};
+use crate::bits::layout;
+use crate::emit::fixed;
+use crate::{Error, GpuAddr, Header, Opcode, Target};
 
 /// Where the data of a [`ReleaseMem`] goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,12 +74,22 @@ pub struct ReleaseMem {
 }
 
 const EVENT_INDEX_EOP: u8 = 5;
-const CACHE_MASK: u32 = 0xFFF << 12;
-const POLICY_SHIFT: u32 = 25;
-const EXECUTE: u32 = 1 << 28;
-const DST_SEL_SHIFT: u32 = 16;
-const INT_SEL_SHIFT: u32 = 24;
-const DATA_SEL_SHIFT: u32 = 29;
+layout! {
+    release_mem {
+        EVENT_TYPE = 1 [5:0]; EVENT_INDEX = 1 [11:8]; GCR_CNTL = 1 [23:12];
+        CACHE_POLICY = 1 [26:25]; PQ_EXE_STATUS = 1 [28:28];
+        DST_SEL = 2 [17:16]; INT_SEL = 2 [26:24]; DATA_SEL = 2 [31:29];
+        ADDRESS_LO_32B = 3 [31:2]; ADDRESS_LO_64B = 3 [31:3]; ADDRESS_HI = 4 [31:0];
+        DATA_LO = 5 [31:0]; DATA_HI = 6 [31:0]; INT_CTXID = 7 [31:0];
+    }
+}
+
+const CACHE_MASK: u32 = release_mem::GCR_CNTL.mask();
+const POLICY_SHIFT: u32 = release_mem::CACHE_POLICY.low();
+const EXECUTE: u32 = release_mem::PQ_EXE_STATUS.mask();
+const DST_SEL_SHIFT: u32 = release_mem::DST_SEL.low();
+const INT_SEL_SHIFT: u32 = release_mem::INT_SEL.low();
+const DATA_SEL_SHIFT: u32 = release_mem::DATA_SEL.low();
 
 impl ReleaseMem {
     /// Length of the packet on a compute queue.
@@ -274,25 +276,62 @@ impl ReleaseMem {
     }
 }
 
+/// Cache bits as text: those of one generation, or raw.
+enum Cache {
+    Raw(u32),
+    Gfx9(gfx9::ReleaseCache),
+    Gfx11(gfx11::ReleaseCache),
+}
+
+struct Shown {
+    packet: ReleaseMem,
+    cache: Cache,
+}
+
+impl ReleaseMem {
+    /// As text, with the cache bits of `target`.
+    pub(crate) const fn on(self, target: Target) -> impl fmt::Display {
+        let cache = if target.is_gfx9() {
+            Cache::Gfx9(self.gfx9_cache())
+        } else {
+            Cache::Gfx11(self.gfx11_cache())
+        };
+        Shown { packet: self, cache }
+    }
+}
+
 impl fmt::Display for ReleaseMem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "RELEASE_MEM event={:#x}/{}", self.event.0, self.event_index)?;
-        write!(f, " cache={:#x}", self.cache)?;
-        match self.data_sel {
+        Shown { packet: *self, cache: Cache::Raw(self.cache) }.fmt(f)
+    }
+}
+
+impl fmt::Display for Shown {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let packet = &self.packet;
+        write!(f, "RELEASE_MEM event={}/{} cache=", packet.event, packet.event_index)?;
+        match self.cache {
+            Cache::Raw(bits) => write!(f, "{bits:#x}"),
+            Cache::Gfx9(cache) => bitflags::parser::to_writer(&cache, &mut *f),
+            Cache::Gfx11(cache) => bitflags::parser::to_writer(&cache, &mut *f),
+        }?;
+        match packet.data_sel {
             DataSel::NONE => {}
             DataSel::LOW_32 | DataSel::ALL_64 => {
-                write!(f, " dst={} data={:#x}", self.dst, self.data)?;
+                write!(f, " dst={} data={:#x}", packet.dst, packet.data)?;
             }
-            DataSel::GPU_CLOCK => write!(f, " dst={} data=clock", self.dst)?,
-            other => write!(f, " dst={} data_sel={}", self.dst, other.0)?,
+            DataSel::GPU_CLOCK => write!(f, " dst={} data=clock", packet.dst)?,
+            other => write!(f, " dst={} data_sel={}", packet.dst, other.0)?,
         }
-        match self.int_sel {
+        match packet.int_sel {
             IntSel::NONE => Ok(()),
             IntSel::CONFIRM_ONLY => f.write_str(" confirm"),
-            _ => write!(f, " interrupt={}", self.context_id),
+            _ => write!(f, " interrupt={}", packet.context_id),
         }
     }
 }
+
+fixed!(Pm4Packet: ReleaseMem);
 
 #[cfg(test)]
 mod tests {
