@@ -5,7 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::vec::Vec;
 
 use crate::bits::Field;
-use crate::packet::{atomic, copy, dispatch, dma, event, memory, range, state, sync, wait};
+use crate::packet::{
+    atomic, copy, dispatch, dma, event, indirect, memory, range, state, sync, wait,
+};
 use crate::reg::{DispatchInitiator, Register, Space};
 use crate::sdma::{self, Version};
 use crate::{Opcode, Target};
@@ -28,7 +30,7 @@ const PACKETS: &[(&str, usize, &[Field])] = &[
     ),
     ("DMA_DATA", crate::packet::DmaData::DWORDS, dma::dma_data::FIELDS),
     ("EVENT_WRITE", 4, event::event_write::FIELDS), // 2 without an address
-    ("INDIRECT_BUFFER", crate::packet::IndirectBuffer::DWORDS, memory::indirect_buffer::FIELDS),
+    ("INDIRECT_BUFFER", crate::packet::IndirectBuffer::DWORDS, indirect::indirect_buffer::FIELDS),
     ("RELEASE_MEM", crate::packet::ReleaseMem::DWORDS, sync::release_mem::FIELDS),
     ("SET_SH_REG", 2, state::set_sh_reg::FIELDS), // and the values
     ("SET_SH_REG_INDEX", 2, state::set_sh_reg::FIELDS),

@@ -105,14 +105,34 @@ pub struct SelftestArgs {
     pub timeout: u64,
 }
 
+/// Reads a target's name.
+fn parse_target(text: &str) -> Result<pm4::Target, String> {
+    pm4::Target::from_name(text).ok_or_else(|| {
+        "not one of gfx900, gfx906, gfx908, gfx90a, gfx942, gfx1100 to gfx1103, gfx1150, gfx1151"
+            .to_owned()
+    })
+}
+
 /// Arguments of `decode`.
 #[derive(Clone, Debug, Args)]
 pub struct DecodeArgs {
-    /// A file of 64-byte AQL packets; `-` reads standard input.
+    /// A file of packets, as they are in memory; `-` reads standard input.
     #[arg(long, value_name = "FILE", conflicts_with = "hex")]
     pub from: Option<PathBuf>,
 
-    /// Packets as hex bytes, spaces allowed.
+    /// The packets are PM4, of a ring or an indirect buffer.
+    #[arg(long, conflicts_with = "sdma")]
+    pub pm4: bool,
+
+    /// The packets are SDMA's.
+    #[arg(long, requires = "target")]
+    pub sdma: bool,
+
+    /// GPU of the PM4 or SDMA packets, such as gfx90a: names registers, chooses the engine's version.
+    #[arg(long, value_name = "TARGET", value_parser = parse_target)]
+    pub target: Option<pm4::Target>,
+
+    /// AQL packets as hex bytes, PM4 and SDMA packets as hex dwords, spaces allowed.
     #[arg(value_name = "HEX", required_unless_present = "from")]
     pub hex: Vec<String>,
 }

@@ -399,6 +399,22 @@ fn decode_reads_files_and_refuses_what_it_cannot_read() {
 }
 
 #[test]
+fn decode_shows_pm4_and_sdma_packets_with_their_offsets() {
+    let launch = "c0027600 0000020c 00002010 0000007f c0004600 00000407";
+    let (code_, value) = json(&["decode", "--pm4", "--target", "gfx1100", launch]);
+    assert_eq!(code_, 0, "{value:#}");
+    assert_eq!(value["packets"][1]["offset"], 16);
+    let text = value["packets"][0]["text"].as_str().unwrap();
+    assert_eq!(text, "SET_SH_REG COMPUTE_PGM_LO=0x2010 COMPUTE_PGM_HI=0x7f");
+    let fence = "00030005 00600000 00007f00 00000001";
+    assert_eq!(json(&["decode", "--sdma", "--target", "gfx1151", fence]).0, 0);
+    let (code_, value) = json(&["decode", "--sdma", "--target", "gfx942", fence]);
+    assert_eq!((code_, &value["malformed"]), (1, &1.into()));
+    assert_eq!(code(&probe(&["decode", "--sdma", fence])), 2);
+    assert_eq!(code(&probe(&["decode", "--pm4", "--target", "gfx803", launch])), 2);
+}
+
+#[test]
 fn isa_refuses_other_files_by_name() {
     for (name, word) in [
         ("vadd.gfx906.v2.c15.co", "version"),

@@ -285,7 +285,7 @@ proptest! {
         let extent = [extent.0, extent.1, extent.2];
         let mut all = vec![
             Packet::CopyLinear(CopyLinear::new(version, a4, GpuAddr::new(b), bytes).unwrap()
-                .policies(policy, policy ^ policy / 2).unwrap()),
+                .policies(policy, policy / 2).unwrap()),
             Packet::CopySubWindow(CopySubWindow::new(version, element, src, dst, extent).unwrap()
                 .policies(policy, policy / 2).unwrap()),
             Packet::ConstFill(ConstFill::new(version, GpuAddr::new(b), FillData::Byte(byte), bytes)

@@ -1,4 +1,7 @@
-//! `decode`: AQL packets from a file or from hex, every field by name.
+//! `decode`: packets from a file or from hex, every field by name: AQL here, PM4 and SDMA in
+//! [`stream`].
+
+mod stream;
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -55,12 +58,24 @@ struct Field {
 
 /// Runs `decode`.
 pub fn run(args: &DecodeArgs, out: &Output) -> Result<Code, Failure> {
+    let stream = match args.target {
+        target if args.pm4 => Some(stream::Stream::Pm4(target)),
+        Some(target) if args.sdma => Some(stream::Stream::Sdma(pm4::sdma::Version::of(target))),
+        _ => None,
+    };
     let bytes = match &args.from {
         Some(path) => read(path)?,
+        None if stream.is_some() => stream::parse_dwords(&args.hex)?,
         None => parse_hex(&args.hex)?,
     };
     if bytes.is_empty() {
         return Err(Failure::BadInput { what: "there is nothing to decode".to_owned() });
+    }
+    if let Some(stream) = stream {
+        let report = stream::decode(&bytes, stream);
+        let good = report.malformed == 0 && report.trailing_bytes == 0;
+        out.report("decode", &report)?;
+        return Ok(if good { Code::Passed } else { Code::Failed });
     }
     let report = decode(&bytes);
     let good = report.malformed == 0 && report.trailing_bytes == 0;
