@@ -70,6 +70,11 @@ impl Target {
         matches!(self, Self::Gfx90a | Self::Gfx942 | Self::Gfx11)
     }
 
+    /// Whether accumulation registers share one file of 512 with the other vector registers.
+    pub const fn has_accumulation_vgprs_in_file(self) -> bool {
+        matches!(self, Self::Gfx90a | Self::Gfx942)
+    }
+
     /// Whether kernel arguments can be preloaded into SGPRs.
     pub const fn has_kernarg_preload(self) -> bool {
         matches!(self, Self::Gfx90a | Self::Gfx942)
