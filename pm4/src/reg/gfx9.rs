@@ -1,8 +1,8 @@
 //! Compute registers that gfx900, gfx906, gfx908, gfx90a and gfx942 share, and what each adds.
 //!
 //! # Source
-//! gc_9_2_1, gc_9_4_2 and gc_9_4_3 `_offset.h` and `_sh_mask.h`, v9_structs.h; docs/ABI.md §Compute
-//! registers.
+//! gc_9_2_1, gc_9_4_2 and gc_9_4_3 `_offset.h` and `_sh_mask.h`, v9_structs.h;
+//! docs/ABI.md §Compute registers.
 
 use super::registers;
 

@@ -2,8 +2,9 @@
 //!
 //! Addresses are dword addresses, as packets count them; each target's module has the registers
 //! that it has: [`gfx9`] what gfx900 to gfx942 share, its submodules what single targets add,
-//! [`gfx11`] all of gfx1100 to gfx1151. Numbers: docs/ABI.md §Compute
-//! registers.
+//! [`gfx11`] all of gfx1100 to gfx1151.
+//!
+//! Numbers: docs/ABI.md §Compute registers.
 
 use core::fmt;
 
