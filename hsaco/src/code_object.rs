@@ -6,7 +6,9 @@ use crate::elf::{self, CodeObjectVersion, Dynamic, File, Rela, Segments, Symbol,
 use crate::error::{Error, Result, TargetProblem};
 use crate::kernel::Kernel;
 use crate::load::{self, Image, Segment};
-use crate::metadata::Metadata;
+use crate::managed::{self, ManagedVariable};
+use crate::metadata::{Metadata, PrintfFormat};
+use crate::needs::Needs;
 use crate::target::ObjectTarget;
 
 /// A code object, checked, borrowing from the file's bytes.
@@ -22,8 +24,10 @@ pub struct CodeObject<'data> {
     metadata_version: (u32, u32),
     target_text: Option<&'data str>,
     printf: Option<Vec<&'data str>>,
+    printf_formats: Vec<PrintfFormat<'data>>,
     kernels: Vec<Kernel<'data>>,
     variables: Vec<Variable<'data>>,
+    managed: Vec<ManagedVariable<'data>>,
 }
 
 /// A variable that a program can find by name.
@@ -35,6 +39,31 @@ pub struct Variable<'data> {
     pub vaddr: u64,
     /// Its size, bytes.
     pub bytes: u64,
+}
+
+/// What the ELF header alone says of a code object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Identity {
+    /// Version of the code object ABI.
+    pub version: CodeObjectVersion,
+    /// e_flags as found.
+    pub flags: u32,
+    /// What it was compiled for.
+    pub target: ObjectTarget,
+}
+
+impl CodeObject<'_> {
+    /// Reads the ELF header only: enough to tell whether an object runs on a device.
+    ///
+    /// # Errors
+    /// [`Error`] for a header that [`CodeObject::parse`] refuses; the rest is not looked at.
+    pub fn identify(bytes: &[u8]) -> Result<Identity> {
+        let identity = elf::identify(File { bytes })?;
+        let (version, flags) = (identity.version, identity.flags);
+        let target = ObjectTarget::from_flags(flags, version)
+            .map_err(|problem| Error::Target { flags, problem })?;
+        Ok(Identity { version, flags, target })
+    }
 }
 
 impl<'data> CodeObject<'data> {
@@ -68,6 +97,7 @@ impl<'data> CodeObject<'data> {
             kernels.push(kernel.map_err(error)?);
         }
         refuse_duplicates(&kernels)?;
+        let managed = managed::managed_variables(&symbols, &segments, &kernels)?;
         Ok(Self {
             version: identity.version,
             flags: identity.flags,
@@ -79,8 +109,10 @@ impl<'data> CodeObject<'data> {
             metadata_version: metadata.version,
             target_text: metadata.target,
             printf: metadata.printf,
+            printf_formats: metadata.printf_formats,
             kernels,
             variables,
+            managed,
         })
     }
 
@@ -109,9 +141,19 @@ impl<'data> CodeObject<'data> {
         self.target_text
     }
 
-    /// `amdhsa.printf`: formats of buffered printf. `None` without the key.
-    pub fn printf_formats(&self) -> Option<&[&'data str]> {
+    /// `amdhsa.printf` as it is. `None` without the key.
+    pub fn printf_strings(&self) -> Option<&[&'data str]> {
         self.printf.as_deref()
+    }
+
+    /// Formats of buffered printf, each id once.
+    pub fn printf_formats(&self) -> &[PrintfFormat<'data>] {
+        &self.printf_formats
+    }
+
+    /// What the kernels need together; empty for a module that no service concerns.
+    pub fn needs(&self) -> Needs {
+        self.kernels.iter().map(Kernel::needs).collect()
     }
 
     /// Whether there is no `.symtab` (`.dynsym` has all that matters).
@@ -152,6 +194,12 @@ impl<'data> CodeObject<'data> {
     pub fn variable(&self, name: &str) -> Option<&Variable<'data>> {
         let at = self.variables.binary_search_by(|variable| variable.name.cmp(name)).ok()?;
         self.variables.get(at)
+    }
+
+    /// Managed variables in the order of their names. Each is also among [`Self::variables`], as its
+    /// pointer and its first value.
+    pub fn managed(&self) -> &[ManagedVariable<'data>] {
+        &self.managed
     }
 
     /// Memory the image takes, bytes, to be allocated at a multiple of 4096.

@@ -190,6 +190,12 @@ impl KernelDescriptor {
         if processor.major() >= 10 { 128 } else { ((self.rsrc1 >> 6 & 0xf) / 2 + 1) * 16 }
     }
 
+    /// Whether workgroups may spread over two compute units (WGP_MODE of COMPUTE_PGM_RSRC1, gfx10
+    /// and later).
+    pub fn is_wgp_mode(&self, processor: Processor) -> bool {
+        processor.major() >= 10 && self.rsrc1 >> 29 & 1 != 0
+    }
+
     /// Index of the first AccVGPR in the unified file; `None` on targets with separate files.
     pub fn accum_offset(&self, processor: Processor) -> Option<u32> {
         processor.has_unified_vgprs().then(|| ((self.rsrc3 & 0x3f) + 1) * 4)

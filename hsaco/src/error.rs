@@ -1,11 +1,15 @@
 //! Why a file is not a code object that this crate can load.
 
+mod container;
 mod kernel;
+mod managed;
 mod metadata;
 mod target;
 
+pub use container::ContainerProblem;
 pub use kernel::{ArgumentError, DescriptorProblem};
-pub use metadata::MetadataProblem;
+pub use managed::ManagedProblem;
+pub use metadata::{MetadataProblem, PrintfProblem};
 pub use target::TargetProblem;
 
 /// Shorthand for results of this crate.
@@ -40,6 +44,15 @@ pub enum Error {
     /// A compressed clang offload bundle (`CCOB`).
     #[error("a compressed offload bundle (CCOB), not a code object: unbundle it first")]
     CompressedBundle,
+    /// A bundle or host file that cannot be read.
+    #[error("container at byte {offset:#x} of the file")]
+    Container {
+        /// Where the bundle starts in the file.
+        offset: u64,
+        /// What is wrong with it.
+        #[source]
+        problem: ContainerProblem,
+    },
     /// EI_CLASS is not ELFCLASS64.
     #[error("ELF class {found}, code objects are 64-bit (2)")]
     NotElf64 {
@@ -209,6 +222,15 @@ pub enum Error {
         /// What is wrong with it.
         #[source]
         problem: DescriptorProblem,
+    },
+    /// A managed variable that cannot be set up.
+    #[error("managed variable {variable:?} cannot be set up")]
+    Managed {
+        /// Its name.
+        variable: String,
+        /// What is wrong with it.
+        #[source]
+        problem: ManagedProblem,
     },
     /// Two kernels with the same name or descriptor.
     #[error("kernel {kernel:?} is listed twice")]

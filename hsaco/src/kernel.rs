@@ -9,7 +9,9 @@ use crate::elf::{self, Segments, Symbol};
 use crate::error::{DescriptorProblem, Result};
 use crate::kernarg::ArgLayout;
 use crate::load::Permissions;
-use crate::metadata::KernelMetadata;
+use crate::metadata::{Argument, KernelMetadata, ValueKind};
+use crate::needs::Needs;
+use crate::occupancy::Resources;
 use crate::target::Processor;
 
 /// A kernel of a code object.
@@ -20,6 +22,7 @@ pub struct Kernel<'data> {
     descriptor: KernelDescriptor,
     processor: Processor,
     arguments: ArgLayout,
+    needs: Needs,
 }
 
 /// What a launcher needs of a kernel, in one small value that borrows nothing.
@@ -84,7 +87,12 @@ impl<'data> Kernel<'data> {
         check_entry(vaddr, &descriptor, segments)?;
         check_agreement(&metadata, &descriptor)?;
         let arguments = ArgLayout::new(&metadata);
-        Ok(Self { metadata, descriptor_vaddr: vaddr, descriptor, processor, arguments })
+        let uses_dynamic_stack = uses_dynamic_stack(&metadata, &descriptor);
+        let unknown =
+            |argument: &Argument<'_>| matches!(argument.kind, ValueKind::UnknownHidden(_));
+        let has_unknown = metadata.args.iter().flatten().any(unknown);
+        let needs = Needs::of(&arguments, &descriptor, uses_dynamic_stack, has_unknown);
+        Ok(Self { metadata, descriptor_vaddr: vaddr, descriptor, processor, arguments, needs })
     }
 
     /// Name in metadata, which is the one in the source (mangled for C++).
@@ -129,14 +137,33 @@ impl<'data> Kernel<'data> {
         &self.arguments
     }
 
+    /// What it needs beyond code and arguments, decided once.
+    pub const fn needs(&self) -> Needs {
+        self.needs
+    }
+
+    /// What a wave and a workgroup take on `device`, by the descriptor; `dynamic_lds_bytes` of LDS
+    /// come on top of the static ones. For [`crate::occupancy()`].
+    ///
+    /// `device` is the processor that runs the code, which generic code does not name.
+    pub fn resources(&self, device: Processor, dynamic_lds_bytes: u32) -> Resources {
+        let descriptor = &self.descriptor;
+        Resources {
+            wave_size: descriptor.wave_size(),
+            vgprs: descriptor.vgprs(device),
+            sgprs: descriptor.sgprs(device),
+            lds_bytes: descriptor.group_segment_fixed_size.saturating_add(dynamic_lds_bytes),
+            is_wgp_mode: descriptor.is_wgp_mode(device),
+        }
+    }
+
     /// What a launcher needs.
     pub fn launch_facts(&self) -> LaunchFacts {
         let Self { metadata, descriptor, .. } = self;
         LaunchFacts {
             static_lds_bytes: descriptor.group_segment_fixed_size,
             private_bytes: descriptor.private_segment_fixed_size,
-            uses_dynamic_stack: metadata.uses_dynamic_stack.unwrap_or(false)
-                || descriptor.properties.contains(KernelProperties::USES_DYNAMIC_STACK),
+            uses_dynamic_stack: uses_dynamic_stack(metadata, descriptor),
             wave_size: descriptor.wave_size(),
             user_sgpr_count: descriptor.user_sgpr_count(),
             vgprs: descriptor.vgprs(self.processor),
@@ -148,6 +175,11 @@ impl<'data> Kernel<'data> {
             preload: descriptor.preload,
         }
     }
+}
+
+fn uses_dynamic_stack(metadata: &KernelMetadata<'_>, descriptor: &KernelDescriptor) -> bool {
+    metadata.uses_dynamic_stack.unwrap_or(false)
+        || descriptor.properties.contains(KernelProperties::USES_DYNAMIC_STACK)
 }
 
 /// Largest kernarg segment accepted. The ABI has no limit; this one keeps a launcher's allocation

@@ -22,21 +22,36 @@
 //! can make it panic, loop without end, or allocate more than a small multiple of the input's size.
 #![forbid(unsafe_code)]
 
+pub mod bundle;
 mod code_object;
+pub mod container;
 mod descriptor;
 mod elf;
 mod error;
 pub mod kernarg;
 mod kernel;
 pub mod load;
+mod managed;
 pub mod metadata;
+mod needs;
+pub mod occupancy;
+mod select;
 pub mod target;
 
-pub use code_object::{CodeObject, Variable};
+pub use bundle::{Bundle, BundleEntry};
+pub use code_object::{CodeObject, Identity, Variable};
+pub use container::{Container, ContainerKind};
 pub use descriptor::{DESCRIPTOR_BYTES, KernelDescriptor, KernelProperties, Preload};
 pub use elf::CodeObjectVersion;
-pub use error::{ArgumentError, DescriptorProblem, Error, MetadataProblem, Result, TargetProblem};
+pub use error::{
+    ArgumentError, ContainerProblem, DescriptorProblem, Error, ManagedProblem, MetadataProblem,
+    PrintfProblem, Result, TargetProblem,
+};
 pub use kernarg::{ArgLayout, Geometry, HiddenValues, KernargTemplate, Services};
 pub use kernel::{Kernel, LaunchFacts};
 pub use load::{Image, Permissions, Segment};
+pub use managed::ManagedVariable;
+pub use needs::Needs;
+pub use occupancy::{Occupancy, Resources, occupancy};
+pub use select::{Choice, Misfit, NoFit};
 pub use target::{DeviceTarget, FeatureState, Mismatch, ObjectTarget, Processor};

@@ -7,6 +7,7 @@ use crate::code_object::CodeObject;
 use crate::descriptor::DESCRIPTOR_BYTES;
 use crate::elf::{RawSymbol, Rela};
 use crate::error::{Error, Result};
+use crate::managed::{ManagedVariable, POINTER_BYTES};
 
 /// Most memory an object may need. Code reaches its data by signed 32-bit offsets, so a larger
 /// image could not work.
@@ -50,6 +51,8 @@ pub struct Image {
     base: u64,
     vaddr_base: u64,
     load_bytes: u64,
+    /// Most bytes of `bytes`.
+    limit: u64,
     bytes: Vec<u8>,
     segments: Vec<Segment>,
 }
@@ -89,6 +92,48 @@ impl Image {
     /// Where an address of the object is now.
     pub const fn address_of(&self, vaddr: u64) -> u64 {
         self.base.wrapping_add(vaddr.wrapping_sub(self.vaddr_base))
+    }
+
+    /// Copies the image's content at an address of the object, zeros included, to `memory`: the first
+    /// value of a variable, relocated.
+    ///
+    /// # Errors
+    /// [`Error::TableOutside`] if the range is not inside the image; `memory` is unchanged then.
+    pub fn read(&self, vaddr: u64, memory: &mut [u8]) -> Result<()> {
+        let bytes = memory.len() as u64;
+        let offset = vaddr.checked_sub(self.vaddr_base);
+        let inside = offset
+            .filter(|offset| offset.checked_add(bytes).is_some_and(|end| end <= self.load_bytes));
+        let offset = inside.ok_or(Error::TableOutside { table: "variable", vaddr, bytes })?;
+        let start = usize::try_from(offset).unwrap_or(usize::MAX).min(self.bytes.len());
+        let content = self.bytes.get(start..).unwrap_or(&[]);
+        let (head, tail) = memory.split_at_mut(content.len().min(memory.len()));
+        head.copy_from_slice(content.get(..head.len()).unwrap_or(&[]));
+        tail.fill(0);
+        Ok(())
+    }
+
+    /// Points a managed variable at the memory that was allocated for it.
+    ///
+    /// # Errors
+    /// [`Error::TooLarge`] if the pointer is behind more than [`MAX_HOLE_BYTES`] of zeros.
+    pub fn set_managed(&mut self, variable: &ManagedVariable<'_>, address: u64) -> Result<()> {
+        let offset = variable.pointer_vaddr.wrapping_sub(self.vaddr_base);
+        let end = offset.saturating_add(POINTER_BYTES);
+        let too_large = Error::TooLarge { bytes: end, limit: self.limit.min(self.load_bytes) };
+        if end > self.limit || end > self.load_bytes {
+            return Err(too_large);
+        }
+        let (Ok(start), Ok(end)) = (usize::try_from(offset), usize::try_from(end)) else {
+            return Err(too_large);
+        };
+        if self.bytes.len() < end {
+            self.bytes.resize(end, 0);
+        }
+        if let Some(place) = self.bytes.get_mut(start..end) {
+            place.copy_from_slice(&address.to_le_bytes());
+        }
+        Ok(())
     }
 
     /// Writes the whole image, zeros included, to `memory`.
@@ -147,6 +192,7 @@ pub fn image(
         base,
         vaddr_base,
         load_bytes,
+        limit: relocator.builder.file_total + MAX_HOLE_BYTES,
         bytes: relocator.builder.bytes,
         segments: object.segments().copied().collect(),
     })

@@ -182,6 +182,11 @@ pub struct DeviceTarget {
 #[error("gfx_target_version {0} is not a GPU this version knows")]
 pub struct UnknownDevice(pub u32);
 
+/// A target id that names no GPU this crate knows.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} is not the target id of a GPU, such as gfx1100 or gfx90a:sramecc+:xnack-")]
+pub struct UnknownTargetId(pub String);
+
 impl DeviceTarget {
     /// A device from what KFD's topology says of it.
     ///
@@ -198,6 +203,39 @@ impl DeviceTarget {
             processor,
             sramecc: processor.supports_sramecc().then_some(sramecc),
             xnack: processor.supports_xnack().then_some(xnack),
+        })
+    }
+
+    /// A device by its target id, as in `gfx90a:sramecc+:xnack-`. A feature that is left out is set as
+    /// on a machine that nobody configured: xnack off, sramecc on except on gfx906.
+    ///
+    /// # Errors
+    /// [`UnknownTargetId`] for an id that names no GPU, or a feature that the GPU does not have.
+    pub fn from_id(id: &str) -> Result<Self, UnknownTargetId> {
+        let unknown = || UnknownTargetId(id.to_owned());
+        let mut parts = id.split(':');
+        let processor = parts.next().and_then(Processor::from_name).ok_or_else(unknown)?;
+        if processor.generic().is_some() {
+            return Err(unknown());
+        }
+        let (mut sramecc, mut xnack) = (None, None);
+        for part in parts {
+            let (slot, supported, on) = match part {
+                "sramecc+" => (&mut sramecc, processor.supports_sramecc(), true),
+                "sramecc-" => (&mut sramecc, processor.supports_sramecc(), false),
+                "xnack+" => (&mut xnack, processor.supports_xnack(), true),
+                "xnack-" => (&mut xnack, processor.supports_xnack(), false),
+                _ => return Err(unknown()),
+            };
+            if !supported || slot.replace(on).is_some() {
+                return Err(unknown());
+            }
+        }
+        let usual_sramecc = processor.name() != "gfx906";
+        Ok(Self {
+            processor,
+            sramecc: processor.supports_sramecc().then_some(sramecc.unwrap_or(usual_sramecc)),
+            xnack: processor.supports_xnack().then_some(xnack.unwrap_or(false)),
         })
     }
 

@@ -162,7 +162,7 @@ fn compare_object(tally: &mut Tally, fact: &Value, object: &CodeObject<'_>, byte
     tally.check(file, "loads", &fact_loads, json!(loads));
     tally.check(file, "target", &fact["target"], json!(object.target_text()));
     tally.check(file, "version", &fact["version"], json!([major, minor]));
-    tally.check(file, "printf", &fact["printf"], json!(object.printf_formats()));
+    tally.check(file, "printf", &fact["printf"], json!(object.printf_strings()));
     tally.check(file, "note_bytes", &fact["note_bytes"], json!(object.note_bytes()));
     tally.check(file, "has_symtab", &fact["has_symtab"], json!(!object.is_stripped()));
     tally.check(file, "relocs", &fact["relocs"], json!(object.relocation_counts()));

@@ -85,4 +85,33 @@ pub enum MetadataProblem {
         /// Index of the other.
         other: usize,
     },
+    /// A format of buffered printf that cannot be read.
+    #[error("string {index} of amdhsa.printf: {problem}")]
+    Printf {
+        /// Index in `amdhsa.printf`.
+        index: usize,
+        /// What is wrong with it.
+        problem: PrintfProblem,
+    },
+}
+
+/// What is wrong with a string of `amdhsa.printf`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum PrintfProblem {
+    /// A field that is missing or no decimal number of 32 bits.
+    #[error("{what} is not a number")]
+    Field {
+        /// The field.
+        what: &'static str,
+    },
+    /// Id 0 with arguments: ids count from 1.
+    #[error("its id is 0")]
+    Ordinal,
+    /// The hashed form without a hexadecimal hash of 64 bits and a comma.
+    #[error("it has no hash before a comma")]
+    Hash,
+    /// Its id already stands for another format.
+    #[error("its id is that of another format")]
+    Duplicate,
 }

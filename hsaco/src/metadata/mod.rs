@@ -5,10 +5,12 @@
 
 mod args;
 mod kernel;
+mod printf;
 mod reader;
 
 pub use args::{AccessQualifier, AddressSpace, Argument, ValueKind};
 pub use kernel::{KernelKind, KernelMetadata};
+pub use printf::{PrintfFormat, PrintfId};
 
 use crate::error::{Error, MetadataProblem};
 use reader::{Fail, Reader};
@@ -23,6 +25,8 @@ pub struct Metadata<'data> {
     pub target: Option<&'data str>,
     /// `amdhsa.printf`: the format strings of buffered printf; `None` when the key is absent.
     pub printf: Option<Vec<&'data str>>,
+    /// The same taken apart, each id once.
+    pub printf_formats: Vec<PrintfFormat<'data>>,
     /// `amdhsa.kernels`.
     pub kernels: Vec<KernelMetadata<'data>>,
 }
@@ -78,10 +82,12 @@ fn read<'data>(reader: &mut Reader<'data>) -> Result<Metadata<'data>, MetadataPr
     if reader.remaining() != 0 {
         return Err(MetadataProblem::Trailing { bytes: reader.remaining() });
     }
+    let printf_formats = PrintfFormat::parse_all(printf.as_deref().unwrap_or(&[]))?;
     Ok(Metadata {
         version: version.or_missing("amdhsa.version")?,
         target,
         printf,
+        printf_formats,
         kernels: kernels.or_missing("amdhsa.kernels")?,
     })
 }

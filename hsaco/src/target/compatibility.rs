@@ -39,21 +39,27 @@ pub enum MismatchReason {
     Xnack,
 }
 
+impl fmt::Display for MismatchReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Processor => f.write_str("another processor"),
+            Self::Family => f.write_str("not a member of that generic target"),
+            Self::GenericVersion { found, needed } => {
+                write!(f, "generic version {found} is older than {needed}")
+            }
+            Self::Sramecc => f.write_str("sramecc is set the other way"),
+            Self::Xnack => f.write_str("xnack is set the other way"),
+        }
+    }
+}
+
 impl core::error::Error for Mismatch {}
 
 impl fmt::Display for Mismatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { object, device, reason } = self;
         write!(f, "compiled for {object}, the GPU is {device}: ")?;
-        match reason {
-            MismatchReason::Processor => f.write_str("another processor")?,
-            MismatchReason::Family => f.write_str("not a member of that generic target")?,
-            MismatchReason::GenericVersion { found, needed } => {
-                write!(f, "generic version {found} is older than {needed}")?;
-            }
-            MismatchReason::Sramecc => f.write_str("sramecc is set the other way")?,
-            MismatchReason::Xnack => f.write_str("xnack is set the other way")?,
-        }
+        write!(f, "{reason}")?;
         let processor = device.processor();
         write!(f, "; would fit: {processor}")?;
         if device.sramecc().is_some() || device.xnack().is_some() {
