@@ -409,3 +409,21 @@ fn a_million_kernels_without_content_end_at_the_first() {
         MetadataProblem::Missing { key: ".symbol" }
     );
 }
+
+#[test]
+fn printf_strings_must_be_formats() {
+    let with = |strings: &[&str]| {
+        let Map(mut entries) = note(Vec::new()) else { unreachable!() };
+        entries.push((text("amdhsa.printf"), List(strings.iter().copied().map(text).collect())));
+        Map(entries)
+    };
+    let good = bytes(&with(&["1:1:4:%d\\n", "2:0:a\\72b"]));
+    let metadata = Metadata::parse(&good).unwrap();
+    let formats: Vec<&str> = metadata.printf_formats.iter().map(|format| &*format.format).collect();
+    assert_eq!(formats, ["%d\n", "a:b"]);
+    assert_eq!(metadata.printf.unwrap().len(), 2);
+    for bad in ["no colon", "1:3:4:4:x", "1:2147483648:4:x", "0:0:abc", "1:0:other"] {
+        let found = problem(&with(&["1:0:x", bad]));
+        assert!(matches!(found, MetadataProblem::Printf { index: 1, .. }), "{bad}: {found:?}");
+    }
+}

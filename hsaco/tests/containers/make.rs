@@ -110,7 +110,7 @@ pub fn set(mut bytes: Vec<u8>, at: usize, value: &[u8]) -> Vec<u8> {
 /// Asserts that a file is refused as a container with a problem of this shape.
 macro_rules! assert_refused {
     ($bytes:expr, $pattern:pat $(if $guard:expr)?) => {
-        match hsaco::Container::read(&$bytes) {
+        match hsaco::Container::read(&$bytes[..]) {
             Err(hsaco::Error::Container { problem: $pattern, .. }) $(if $guard)? => {}
             other => panic!("expected {}, found {other:?}", stringify!($pattern $(if $guard)?)),
         }

@@ -7,6 +7,7 @@ mod descriptor;
 mod dynamic;
 mod fuzz;
 mod header;
+mod managed;
 mod note;
 mod patch;
 mod relocations;

@@ -96,8 +96,8 @@ fn a_large_bss_costs_nothing_here() {
 
 #[test]
 fn a_large_hole_between_segments_is_refused() {
-    // The last segment has the globals' initial values; far away, it would need zeros before it.
-    let patch = Patch::of("globals.gfx90a.stripped.v5.co");
+    // The last segment has variables' first values; far away, it would need zeros before it.
+    let patch = Patch::of("reloc.gfx90a.v5.co");
     let index = last(&patch);
     let at = patch.program_headers(PT_LOAD)[index];
     assert!(patch.u64_at(at + program::FILE_BYTES) > 0);

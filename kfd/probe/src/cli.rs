@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Parser, Subcommand};
+use hsaco::DeviceTarget;
 
 /// Asks an AMD GPU, or the software GPU, what it is, whether it works and why not.
 ///
@@ -33,6 +34,11 @@ pub enum Command {
     Decode(DecodeArgs),
     /// Scan a code object: which instructions it uses, and which of them the software GPU lacks.
     Isa(IsaArgs),
+    /// Tell what is in a code object, bundle or program: images, kernels, what they take and need,
+    /// and whether they fit a GPU.
+    ///
+    /// Exits with 1 if nothing in the file can be loaded or a GPU that was checked has no image.
+    Object(ObjectArgs),
     /// Say why the GPU cannot be used: each check with its remedy.
     Doctor(DeviceArgs),
 }
@@ -147,4 +153,21 @@ pub struct IsaArgs {
     /// List every instruction with its address.
     #[arg(long)]
     pub disassemble: bool,
+}
+
+/// Arguments of `object`.
+#[derive(Clone, Debug, Args)]
+pub struct ObjectArgs {
+    /// A code object, an offload bundle (compressed or not), or a host program or object file.
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+
+    /// Check against this target, such as gfx1100 or gfx90a:sramecc+:xnack-, not against a GPU.
+    #[arg(long, value_name = "TARGET", value_parser = DeviceTarget::from_id,
+        conflicts_with_all = ["model", "hardware"])]
+    pub target: Option<DeviceTarget>,
+
+    /// Which device to check against; without an option, the GPUs of this machine if there are any.
+    #[command(flatten)]
+    pub device: DeviceArgs,
 }

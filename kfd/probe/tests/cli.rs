@@ -456,3 +456,81 @@ fn usage_errors_are_exit_code_2() {
     assert_eq!(code(&probe(&["devices", "--model", "all", "--hardware"])), 2);
     assert_eq!(code(&probe(&["nonsense"])), 2);
 }
+
+/// Images of the first bundle in a report of `object`.
+fn images(value: &Value) -> &Vec<Value> {
+    value["bundles"][0]["images"].as_array().unwrap()
+}
+
+#[test]
+fn object_tells_what_is_in_a_compressed_bundle_and_what_fits() {
+    let file = fixture("fat_host.ccob3.c22.bundle");
+    let file = file.to_str().unwrap();
+    let (code, value) = json(&["object", file, "--target", "gfx90a:xnack+"]);
+    assert_eq!(code, 0, "{value:#}");
+    assert_eq!(value["container"], "bundles");
+    assert_eq!(value["bundles"][0]["encoding"], "CCOB 3 zstd");
+    let targets: Vec<&Value> = images(&value).iter().map(|image| &image["target"]).collect();
+    assert_eq!(targets, ["gfx1100", "gfx90a", "gfx942"]);
+    for image in images(&value) {
+        assert_eq!(image["problem"], Value::Null);
+        assert_eq!(image["kernels"].as_array().unwrap().len(), 2);
+        assert_eq!(image["managed"][0]["name"], "man_var");
+        assert_eq!(image["managed"][0]["bytes"], 4);
+    }
+    let device = &value["devices"][0];
+    assert_eq!(device["target"], "gfx90a:sramecc+:xnack+");
+    assert_eq!(device["fits"], true);
+    assert_eq!(device["images"][0]["image"], "hipv4-amdgcn-amd-amdhsa--gfx90a");
+}
+
+#[test]
+fn object_exits_with_1_and_reasons_when_nothing_fits() {
+    let file = fixture("vadd.multi.bundle");
+    let (code, value) = json(&["object", file.to_str().unwrap(), "--target", "gfx1030"]);
+    assert_eq!(code, 1);
+    let device = &value["devices"][0];
+    assert_eq!(device["fits"], false);
+    assert_eq!(device["images"][0]["misfits"].as_array().unwrap().len(), 3);
+    assert_eq!(device["images"][0]["misfits"][0][1], "another processor");
+    let text = stdout(&probe(&["object", file.to_str().unwrap(), "--target", "gfx1030"]));
+    assert!(text.contains("gfx1030: does not fit"), "{text}");
+}
+
+#[test]
+fn object_tells_what_kernels_take_and_need() {
+    let file = fixture("bigvgpr.gfx90a.v5.co");
+    let (code, value) = json(&["object", file.to_str().unwrap(), "--target", "gfx90a"]);
+    assert_eq!(code, 0);
+    assert_eq!(value["container"], "code object");
+    for kernel in images(&value)[0]["kernels"].as_array().unwrap() {
+        let vgprs = kernel["vgprs"].as_u64().unwrap();
+        assert_eq!(kernel["occupancy"]["waves_per_simd"], (512 / vgprs).min(8), "{kernel:#}");
+        assert_eq!(kernel["occupancy"]["processor"], "gfx90a");
+    }
+    let file = fixture("printf_buffered.gfx90a.v5.co");
+    let (_, value) = json(&["object", file.to_str().unwrap(), "--target", "gfx90a"]);
+    let needs = images(&value)[0]["needs"].as_array().unwrap();
+    assert!(needs.contains(&Value::from("printf buffer")), "{needs:?}");
+    let formats = images(&value)[0]["printf_formats"].as_array().unwrap();
+    assert!(formats.contains(&Value::from("hello from %d of block %u\n")), "{formats:?}");
+}
+
+#[test]
+fn object_says_why_an_image_cannot_be_loaded() {
+    let file = fixture("vadd.gfx906.v2.c15.co");
+    let (code, value) = json(&["object", file.to_str().unwrap(), "--target", "gfx906"]);
+    assert_eq!(code, 1);
+    let problem = images(&value)[0]["problem"].as_str().unwrap();
+    assert!(problem.contains("code object version 2 or older"), "{problem}");
+}
+
+#[test]
+fn object_refuses_foreign_files_and_targets() {
+    let foreign = Temporary::new("foreign");
+    std::fs::write(foreign.path(), b"not a bundle").unwrap();
+    let output = probe(&["object", foreign.path()]);
+    assert_eq!(code(&output), 7);
+    assert!(stderr(&output).contains("neither an ELF file nor an offload bundle"));
+    assert_eq!(code(&probe(&["object", foreign.path(), "--target", "gfx9-generic"])), 2);
+}

@@ -6,6 +6,7 @@ mod devices;
 mod doctor;
 mod isa;
 mod machine;
+mod object;
 mod queues;
 mod selftest;
 
@@ -21,6 +22,7 @@ pub fn run(cli: &Cli, out: &Output) -> Result<Code, Failure> {
         Command::Queues(args) => queues::run(args, out),
         Command::Decode(args) => decode::run(args, out),
         Command::Isa(args) => isa::run(args, out),
+        Command::Object(args) => object::run(args, out),
         Command::Doctor(args) => doctor::run(args, out),
     }
 }
