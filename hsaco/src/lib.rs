@@ -17,9 +17,17 @@
 //! # }
 //! ```
 //!
+//! [`Container::read`] finds the objects in any file that has some, a bundle or a host program, and
+//! [`Container::choose`] takes the best for a device; [`Kernel::needs`] and [`occupancy()`] tell what a
+//! kernel asks of the host and how much of it runs at once. What costs time or memory is left until it
+//! is wanted: images are parsed when chosen, relocated when loaded, and a kernel's
+//! [`KernargTemplate`] is made when it is first launched.
+//!
 //! The crate is pure: bytes in, values out. It starts no thread, opens no file, prints nothing.
 //! Versions 3 to 6 are read; anything else is refused by name ([`Error`]). Nothing in the input
-//! can make it panic, loop without end, or allocate more than a small multiple of the input's size.
+//! can make it panic, loop without end, or allocate more than a small multiple of the input's size;
+//! decompression has a limit of its own ([`bundle::MAX_DECOMPRESSED_BYTES`]).
+//! docs/hostile-inputs.md lists what can be wrong with a file, and the test for each.
 #![forbid(unsafe_code)]
 
 pub mod bundle;

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use hsaco::metadata::PrintfId;
 use hsaco::occupancy::{Limiter, UnitLimits};
-use hsaco::{CodeObject, Needs, Processor, occupancy};
+use hsaco::{CodeObject, Needs, Processor, Resources, occupancy};
 use serde_json::Value;
 
 fn fixture(name: &str) -> Vec<u8> {
@@ -139,4 +139,25 @@ fn every_real_kernel_has_an_occupancy_within_its_units_limits() {
         }
     }
     assert!(count > 100);
+}
+
+/// Against what LLVM 19 says of kernels that use the VGPRs up to a given one.
+#[test]
+fn waves_of_a_simd_are_those_that_llvm_counts() {
+    let path =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/fixtures/occupancy/llvm-19.tsv");
+    let text = std::fs::read_to_string(path).unwrap();
+    let mut rows = 0;
+    for line in text.lines() {
+        let [target, numbers @ ..] = &line.split('\t').collect::<Vec<_>>()[..] else { panic!() };
+        let numbers: Vec<u32> = numbers.iter().map(|number| number.parse().unwrap()).collect();
+        let [wave_size, last, waves] = numbers[..] else { panic!("{line}") };
+        let processor = Processor::from_name(target).unwrap();
+        let vgprs = last + 1;
+        let resources = Resources { wave_size, vgprs, sgprs: 16, lds_bytes: 0, is_wgp_mode: true };
+        let found = occupancy(processor, &resources, wave_size).unwrap();
+        assert_eq!(found.waves_per_simd, waves, "{line}");
+        rows += 1;
+    }
+    assert!(rows > 1500, "{rows}");
 }

@@ -150,6 +150,20 @@ fn header_tables_outside_the_file_are_refused() {
 }
 
 #[test]
+fn header_tables_may_be_unaligned() {
+    // The program headers moved to the end of the file, at an odd place.
+    let mut patch = Patch::vadd().without_sections();
+    let start = patch.usize_at(32);
+    let bytes = 56 * usize::from(patch.u16_at(56));
+    let table = patch.bytes[start..start + bytes].to_vec();
+    let place = patch.bytes.len() | 1;
+    patch.bytes.resize(place, 0);
+    patch.bytes.extend(table);
+    let patch = patch.set(32, &(place as u64).to_le_bytes());
+    assert_eq!(patch.parses().kernels().len(), 1);
+}
+
+#[test]
 fn header_entry_sizes_and_counts_are_checked() {
     for size in [0_u16, 1, 65535] {
         assert_refused!(

@@ -57,7 +57,15 @@ fn image(row: &ImageRow, out: &mut dyn Write) -> io::Result<()> {
         return writeln!(out, "no kernels");
     }
     let mut rows = table(&[
-        "kernel", "wave", "VGPRs", "SGPRs", "LDS", "scratch", "kernarg", "waves/SIMD", "needs",
+        "kernel",
+        "wave",
+        "VGPRs",
+        "SGPRs",
+        "LDS",
+        "scratch",
+        "kernarg",
+        "waves/SIMD",
+        "needs",
     ]);
     for kernel in &object.kernels {
         rows.add_row(vec![
@@ -77,7 +85,10 @@ fn image(row: &ImageRow, out: &mut dyn Write) -> io::Result<()> {
 
 fn objects(object: &ObjectRow, out: &mut dyn Write) -> io::Result<()> {
     let names = |rows: &[super::VariableRow]| -> String {
-        rows.iter().map(|row| format!("{} ({})", row.name, row.bytes)).collect::<Vec<_>>().join(", ")
+        rows.iter()
+            .map(|row| format!("{} ({})", row.name, row.bytes))
+            .collect::<Vec<_>>()
+            .join(", ")
     };
     if !object.variables.is_empty() {
         writeln!(out, "variables (bytes): {}", names(&object.variables))?;
