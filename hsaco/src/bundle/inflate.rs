@@ -1,5 +1,7 @@
 //! Decompression with a known size: output grows as it is made and stops at that size.
 
+use std::io::Read;
+
 use md5::{Digest, Md5};
 use miniz_oxide::inflate::TINFLStatus;
 use miniz_oxide::inflate::core::{DecompressorOxide, decompress, inflate_flags};
@@ -11,9 +13,9 @@ use crate::error::ContainerProblem;
 /// First output buffer: a claimed size is believed only as far as output proves it.
 const FIRST_BYTES: usize = 1 << 20;
 
-/// Window that a decoder must accept by RFC 8878, and the largest that LLVM's long-distance matching
-/// uses.
-const WINDOW_BYTES: [u64; 2] = [8 << 20, 128 << 20];
+/// log2 of the window that a decoder must accept by RFC 8878, and of the largest that LLVM's
+/// long-distance matching uses.
+const WINDOW_LOG: [u32; 2] = [23, 27];
 
 /// Zstandard output collected at a time.
 const STEP_BYTES: usize = 1 << 20;
@@ -62,11 +64,14 @@ fn zlib_reason(status: TINFLStatus) -> &'static str {
 /// Decompresses the Zstandard frame at the start of `input`; also returns the input's bytes taken.
 pub(super) fn zstd(input: &[u8], expected: u64) -> Result<(Vec<u8>, usize), ContainerProblem> {
     let failed = |error: FrameDecoderError| damaged("zstd", &zstd_reason(&error));
-    let [smallest, largest] = WINDOW_BYTES;
-    let mut rest = input;
+    let [smallest, largest] = WINDOW_LOG;
+    let content_log = expected.max(1).next_power_of_two().trailing_zeros();
+    let window_log = content_log.clamp(smallest, largest);
     let mut decoder = FrameDecoder::new();
-    decoder.set_max_window_size(expected.next_power_of_two().clamp(smallest, largest));
-    decoder.init(&mut rest).map_err(failed)?;
+    decoder.set_max_window_size(1 << window_log);
+    let (head, mut rest) = input.split_at(input.len().min(WINDOW_END));
+    let head = with_window(head, expected, window_log);
+    decoder.init(head.as_slice().chain(&mut rest)).map_err(failed)?;
     let mut output = Vec::new();
     loop {
         let finished = decoder
@@ -83,6 +88,26 @@ pub(super) fn zstd(input: &[u8], expected: u64) -> Result<(Vec<u8>, usize), Cont
             return Ok((output, input.len() - rest.len()));
         }
     }
+}
+
+/// End of the window descriptor in a frame: magic number, frame descriptor, window descriptor.
+const WINDOW_END: usize = 6;
+
+/// The start of a frame, with a window no larger than needed: a tool that compresses a stream declares
+/// its window without knowing that the content is smaller, and the decoder takes memory for it.
+fn with_window(head: &[u8], expected: u64, window_log: u32) -> Vec<u8> {
+    const SINGLE_SEGMENT: u8 = 0x20;
+    // A window of 1 KiB << exponent; three bits below the exponent add eighths.
+    let needed = u8::try_from((window_log - 10) << 3).unwrap_or(u8::MAX);
+    let mut head = head.to_vec();
+    if let [0x28, 0xb5, 0x2f, 0xfd, descriptor, window] = head.as_mut_slice()
+        && *descriptor & SINGLE_SEGMENT == 0
+        && *window > needed
+        && expected <= 1 << window_log
+    {
+        *window = needed;
+    }
+    head
 }
 
 fn zstd_reason(error: &FrameDecoderError) -> String {

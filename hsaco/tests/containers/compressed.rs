@@ -193,8 +193,22 @@ fn the_content_is_one_frame() {
         ccob(3, 1, &two, size, hash(&content)),
         Problem::ContentSize { found: 2000, .. }
     );
-    let huge = Frame::new(31).stored(&content, true).bytes();
-    let file = ccob(2, 1, &huge, size, hash(&content));
+}
+
+#[test]
+fn a_window_larger_than_the_content_costs_nothing() {
+    let content = small();
+    for exponent in [0, 13, 17, 20, 31] {
+        let frame = Frame::new(exponent).stored(&content, true).bytes();
+        let file = ccob(2, 1, &frame, content.len() as u64, hash(&content));
+        Container::read(&file).unwrap();
+    }
+    // Content that would really need such a window is refused at its header.
+    let mut frame = Frame::new(18);
+    for _ in 0..2048 {
+        frame = frame.repeated(0, 1 << 10, false);
+    }
+    let file = ccob(2, 1, &frame.bytes(), (128 << 20) + 1, [0; 8]);
     assert_refused!(file, Problem::Stream { ref reason, .. } if reason.contains("window"));
 }
 
