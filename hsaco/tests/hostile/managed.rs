@@ -31,7 +31,7 @@ fn managed_variables_have_a_pointer_and_a_first_value() {
         assert_eq!(variable.bytes, first_value.bytes);
         assert!(variable.align >= 4 && variable.initial_vaddr.is_multiple_of(variable.align));
     }
-    Patch::vadd().parses().managed().iter().for_each(|variable| panic!("{variable:?}"));
+    assert!(Patch::vadd().parses().managed().is_empty());
 }
 
 #[test]
