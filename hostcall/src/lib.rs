@@ -5,3 +5,6 @@
 //! taken and no packet looked at. The crate exists so that the direction of dependencies is fixed:
 //! `hostcall` stands on `aql` and `kfd`, and nothing below it knows of it.
 #![deny(unsafe_code)]
+
+pub mod format;
+
