@@ -7,4 +7,4 @@
 #![deny(unsafe_code)]
 
 pub mod format;
-
+pub mod printf;
