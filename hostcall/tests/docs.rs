@@ -28,7 +28,8 @@ fn every_test_named_for_a_threat_or_requirement_exists() {
     for row in document.lines().filter(|line| line.starts_with("| ")) {
         // The last column holds the tests.
         let tests = row.trim_end_matches(" |").rsplit(" | ").next().unwrap_or_default();
-        let names = tests.split('`').skip(1).step_by(2).filter(|name| name.matches('_').count() > 2);
+        let names =
+            tests.split('`').skip(1).step_by(2).filter(|name| name.matches('_').count() > 2);
         for name in names {
             named += 1;
             assert!(code.contains(&format!("fn {name}(")), "{name} does not exist");

@@ -1,14 +1,15 @@
 //! The formatter against glibc's `snprintf`: random formats and values, byte for byte.
 //!
-//! A run compares 200,000 calls; `KFD_PRINTF_CASES` sets another number, `KFD_PRINTF_SEED` another
-//! start. The full comparison, ten million calls, is
+//! A run compares 200,000 messages; `KFD_PRINTF_CASES` sets another number, `KFD_PRINTF_SEED` another
+//! start. The full comparison, ten million messages, is
 //! `cargo test --release -p hostcall --test glibc -- --ignored`.
 // snprintf is variadic and C: only an unsafe call reaches it.
 #![allow(unsafe_code)]
 
 use std::ffi::{CString, c_int, c_long, c_void};
 
-use hostcall::format::{Limits, Words, format};
+use hostcall::format::{Limits, Words, format, needs};
+use hostcall::printf::{FormatTable, Records, drain};
 
 /// splitmix64: any seed, the same sequence everywhere.
 struct Random(u64);
@@ -86,6 +87,14 @@ fn double(random: &mut Random) -> f64 {
         _ => random.next() as f64,
     };
     if random.one_in(3) { -value } else { value }
+}
+
+fn single(random: &mut Random) -> f32 {
+    if random.one_in(3) {
+        f32::from_bits(int(random.next()).cast_unsigned())
+    } else {
+        random.below(1 << 20) as f32 / 1024.0
+    }
 }
 
 fn text(random: &mut Random) -> Vec<u8> {
@@ -265,8 +274,13 @@ fn compare(cases: u64) {
         let same = got == wanted
             && outcome.is_clean()
             && usize::try_from(outcome.result()) == Ok(got.len());
+        // As a record of buffered printf, where a null text would take no bytes.
+        let mut buffered = Vec::new();
+        let mut words = Words::with_absent_texts(&arguments, needs(line.as_bytes()).words);
+        let outcome_buffered =
+            format(&mut buffered, line.as_bytes(), &mut words, &Limits::default());
         assert!(
-            same,
+            same && buffered == got && outcome_buffered == outcome,
             "case {number}: {line:?} of {arguments:02x?}\n glibc {:?}\n  ours {:?}\n{outcome:?}",
             String::from_utf8_lossy(&wanted),
             String::from_utf8_lossy(&got),
@@ -277,6 +291,73 @@ fn compare(cases: u64) {
 #[test]
 fn random_formats_print_as_with_glibc() {
     compare(number("KFD_PRINTF_CASES", 200_000));
+}
+
+/// Vectors of OpenCL: each lane as glibc prints it, commas in between.
+#[test]
+fn random_vectors_print_lane_by_lane_as_with_glibc() {
+    let mut random = Random(number("KFD_PRINTF_SEED", 1));
+    let mut buffer = vec![0; 4096];
+    for _ in 0..number("KFD_PRINTF_CASES", 200_000) / 10 {
+        let mut front = String::from("%");
+        for flag in ['-', '+', ' ', '#', '0'] {
+            if random.one_in(4) {
+                front.push(flag);
+            }
+        }
+        if random.one_in(2) {
+            front.push_str(&(1 + random.below(20)).to_string());
+        }
+        if random.one_in(2) {
+            front.push_str(&format!(".{}", random.below(20)));
+        }
+        let count: u8 = random.pick(&[2, 3, 4, 8, 16]);
+        let (length, bytes) = random.pick(&[("hh", 1), ("h", 2), ("hl", 4), ("l", 8)]);
+        let float = bytes >= 4 && random.one_in(2);
+        let conversion = if float {
+            random.pick(&['f', 'e', 'g', 'a'])
+        } else {
+            random.pick(&['d', 'u', 'x', 'o'])
+        };
+        // What C calls it: `hl` is OpenCL's.
+        let c_length = if float || length == "hl" { "" } else { length };
+        let mut stored = Vec::new();
+        let mut wanted = Vec::new();
+        for lane in 0..if count == 3 { 4 } else { count } {
+            let word = if float { double(&mut random).to_bits() } else { integer(&mut random) };
+            let mut lane_bytes = word.to_le_bytes().to_vec();
+            let value = match (float, bytes) {
+                (true, 4) => {
+                    let single = single(&mut random);
+                    lane_bytes = single.to_le_bytes().to_vec();
+                    Value::Double(f64::from(single))
+                }
+                (true, _) => Value::Double(f64::from_bits(word)),
+                (false, 8) => Value::Long(word.cast_signed()),
+                (false, _) => Value::Int(int(word)),
+            };
+            stored.extend_from_slice(lane_bytes.get(..bytes).unwrap());
+            if lane < count {
+                if lane > 0 {
+                    wanted.push(b',');
+                }
+                let spec = format!("{front}{c_length}{conversion}");
+                expected(&Case { spec, stars: Vec::new(), value }, &mut buffer, &mut wanted);
+            }
+        }
+        let size = stored.len();
+        let entry = format!("1:1:{size}:{front}v{count}{length}{conversion}");
+        let table = FormatTable::new([entry.as_str()]);
+        let record = [1u32.to_le_bytes().to_vec(), stored].concat();
+        let mut got = Vec::new();
+        let drained =
+            drain(Records::new(&record, &table), &Limits::default(), &mut Vec::new(), |_, text| {
+                got.extend_from_slice(text)
+            });
+        let text = String::from_utf8_lossy(&got);
+        assert_eq!(text, String::from_utf8_lossy(&wanted), "{entry:?}");
+        assert_eq!((drained.printed, drained.odd), (1, 0), "{entry:?}");
+    }
 }
 
 #[test]
