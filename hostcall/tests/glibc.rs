@@ -9,7 +9,7 @@
 use std::ffi::{CString, c_int, c_long, c_void};
 
 use hostcall::format::{Limits, Words, format, needs};
-use hostcall::printf::{FormatTable, Records, drain};
+use hostcall::printf::{DrainLimits, FormatTable, Records, drain};
 
 /// splitmix64: any seed, the same sequence everywhere.
 struct Random(u64);
@@ -350,10 +350,12 @@ fn random_vectors_print_lane_by_lane_as_with_glibc() {
         let table = FormatTable::new([entry.as_str()]);
         let record = [1u32.to_le_bytes().to_vec(), stored].concat();
         let mut got = Vec::new();
-        let drained =
-            drain(Records::new(&record, &table), &Limits::default(), &mut Vec::new(), |_, text| {
-                got.extend_from_slice(text)
-            });
+        let drained = drain(
+            Records::new(&record, &table),
+            &DrainLimits::default(),
+            &mut Vec::new(),
+            |_, text| got.extend_from_slice(text),
+        );
         let text = String::from_utf8_lossy(&got);
         assert_eq!(text, String::from_utf8_lossy(&wanted), "{entry:?}");
         assert_eq!((drained.printed, drained.odd), (1, 0), "{entry:?}");

@@ -3,8 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use hostcall::format::Limits;
-use hostcall::printf::{FormatTable, Lookup, RecordKind, Records, drain};
+use hostcall::printf::{DrainLimits, FormatTable, Lookup, RecordKind, Records, drain};
 use hsaco::CodeObject;
 
 fn table(name: &str) -> FormatTable {
@@ -30,10 +29,14 @@ fn a_hip_module_s_formats_are_found_by_the_hashes_that_its_code_writes() {
     let size = u32::try_from(record.len()).unwrap();
     record[..4].copy_from_slice(&(size << 2 | 2).to_le_bytes());
     let mut text = Vec::new();
-    let drained =
-        drain(Records::new(&record, &table), &Limits::default(), &mut Vec::new(), |_, line| {
+    let drained = drain(
+        Records::new(&record, &table),
+        &DrainLimits::default(),
+        &mut Vec::new(),
+        |_, line| {
             text.extend_from_slice(line);
-        });
+        },
+    );
     assert_eq!(text, b"odd literal  1.50 1099511627776 x (nil) %\n");
     assert_eq!((drained.printed, drained.odd), (1, 0));
 }
@@ -48,7 +51,7 @@ fn an_open_cl_module_s_formats_are_found_by_id() {
         let mut text = Vec::new();
         let _ = drain(
             Records::new(&records, &table),
-            &Limits::default(),
+            &DrainLimits::default(),
             &mut Vec::new(),
             |_, line| {
                 text.extend_from_slice(line);

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use hostcall::format::{Limits, Needs, Words, format, needs};
 use hostcall::printf::{
-    Blocking, Descriptor, ERROR_REPLY, FormatTable, MessageLimits, Records, Sender, drain,
+    Blocking, Descriptor, DrainLimits, ERROR_REPLY, FormatTable, MessageLimits, Records, Sender,
+    drain,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -101,8 +102,9 @@ proptest! {
             prop_assert!(last.is_none_or(|last| record.at >= last + 4));
             last = Some(record.at);
         }
+        let drain_limits = DrainLimits { message: LIMITS, ..DrainLimits::default() };
         let mut calls = 0;
-        let drained = drain(Records::new(&bytes, &table), &LIMITS, &mut Vec::new(), |_, text| {
+        let drained = drain(Records::new(&bytes, &table), &drain_limits, &mut Vec::new(), |_, text| {
             calls += 1;
             assert!(text.len() <= 1000);
         });
@@ -124,7 +126,7 @@ proptest! {
         }
         bytes.extend_from_slice(&garbage);
         let mut printed = Vec::new();
-        drain(Records::new(&bytes, &table), &Limits::default(), &mut Vec::new(), |_, text| {
+        drain(Records::new(&bytes, &table), &DrainLimits::default(), &mut Vec::new(), |_, text| {
             printed.push(String::from_utf8_lossy(text).into_owned());
         });
         prop_assert!(printed.starts_with(&wanted));

@@ -19,6 +19,20 @@ pub(super) struct Spec {
     pub conversion: Conversion,
 }
 
+/// No flags, no width, no precision, no length.
+const PLAIN: Spec = Spec {
+    left: false,
+    plus: false,
+    space: false,
+    alternate: false,
+    zero: false,
+    width: Count::None,
+    precision: Count::None,
+    lanes: 0,
+    length: Length::Int,
+    conversion: Conversion::Nothing,
+};
+
 /// A width or a precision. Digits beyond an `u32` count as its maximum, which no limit lets through.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Count {
@@ -109,6 +123,12 @@ pub(super) fn parse(after: &[u8], vectors: bool) -> Parsed<'_> {
     if let Some(left) = after.strip_prefix(b"%") {
         return Parsed::Percent(left);
     }
+    // Most conversions are only a character.
+    if let Some((&byte, left)) = after.split_first()
+        && let Some(conversion) = Conversion::new(byte)
+    {
+        return Parsed::Conversion(Spec { conversion, ..PLAIN }, left);
+    }
     let mut reader = Reader { rest: after };
     if let Some(spec) = reader.spec(vectors) {
         return Parsed::Conversion(spec, reader.rest);
@@ -127,18 +147,7 @@ struct Reader<'a> {
 
 impl Reader<'_> {
     fn spec(&mut self, vectors: bool) -> Option<Spec> {
-        let mut spec = Spec {
-            left: false,
-            plus: false,
-            space: false,
-            alternate: false,
-            zero: false,
-            width: Count::None,
-            precision: Count::None,
-            lanes: 0,
-            length: Length::Int,
-            conversion: Conversion::Nothing,
-        };
+        let mut spec = PLAIN;
         loop {
             match self.rest.first()? {
                 b'-' => spec.left = true,

@@ -218,6 +218,23 @@ impl<'a> Iterator for Records<'a> {
     }
 }
 
+/// What one drain may write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DrainLimits {
+    /// Of each message.
+    pub message: Limits,
+    /// Bytes of text of all messages, those over their limit included. A record of a few bytes can name a
+    /// long format, so that the FIFO's size alone bounds the output badly.
+    pub output_bytes: u64,
+}
+
+impl Default for DrainLimits {
+    /// 1 GiB.
+    fn default() -> Self {
+        Self { message: Limits::default(), output_bytes: 1 << 30 }
+    }
+}
+
 /// What came out of a FIFO.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Drained {
@@ -229,23 +246,28 @@ pub struct Drained {
     pub unresolved: u64,
     /// Messages not printed because a limit would have cut them.
     pub over_limit: u64,
-    /// Bytes of records that could not be read.
+    /// Bytes of records that were not printed, for an error or for [`DrainLimits::output_bytes`].
     pub lost_bytes: usize,
-    /// Why not.
+    /// Why the records end before the FIFO does.
     pub error: Option<RecordError>,
 }
 
 /// Prints all of a FIFO. Each message goes to `sink`, whole, in one call; `scratch` is for its text.
 pub fn drain(
     records: Records<'_>,
-    limits: &Limits,
+    limits: &DrainLimits,
     scratch: &mut Vec<u8>,
     mut sink: impl FnMut(Stream, &[u8]),
 ) -> Drained {
     let mut drained = Drained::default();
     let mut records = records;
+    let mut room = limits.output_bytes;
     loop {
         let left = records.left();
+        if room == 0 {
+            drained.lost_bytes = left;
+            break;
+        }
         let record = match records.next() {
             None => break,
             Some(Ok(record)) => record,
@@ -256,7 +278,9 @@ pub fn drain(
             }
         };
         reset(scratch);
-        let outcome = record.print(scratch, limits);
+        let outcome = record.print(scratch, &limits.message);
+        // At least 1, so that records without text end too.
+        room = room.saturating_sub(u64::try_from(scratch.len()).unwrap_or(u64::MAX).max(1));
         if outcome.cut.any() {
             drained.over_limit += 1;
             continue;

@@ -23,7 +23,7 @@ mod table;
 mod tests;
 
 pub use blocking::{Blocking, BlockingStats};
-pub use fifo::{Drained, Record, RecordError, Records, Used, drain, used};
+pub use fifo::{DrainLimits, Drained, Record, RecordError, Records, Used, drain, used};
 pub use messages::{Descriptor, MessageLimits, Messages, Refused, Sender};
 pub use table::{EntryError, FormatTable, Lookup, RecordKind};
 

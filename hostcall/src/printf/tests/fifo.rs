@@ -1,6 +1,8 @@
 use super::stored_text;
 use crate::format::Limits;
-use crate::printf::{Drained, FormatTable, RecordError, Records, Stream, Used, drain, used};
+use crate::printf::{
+    DrainLimits, Drained, FormatTable, RecordError, Records, Stream, Used, drain, used,
+};
 
 fn record(control: u32, payload: &[Vec<u8>]) -> Vec<u8> {
     let payload = payload.concat();
@@ -19,7 +21,7 @@ fn dword(value: u32) -> Vec<u8> {
 fn print(records: &[u8], table: &FormatTable) -> (String, Drained) {
     let mut text = String::new();
     let drained =
-        drain(Records::new(records, table), &Limits::default(), &mut Vec::new(), |_, line| {
+        drain(Records::new(records, table), &DrainLimits::default(), &mut Vec::new(), |_, line| {
             text.push_str(&String::from_utf8_lossy(line));
         });
     (text, drained)
@@ -244,11 +246,30 @@ fn an_open_cl_record_longer_than_the_rest_ends_the_drain() {
 fn a_message_over_the_limit_is_counted_and_the_next_one_printed() {
     let table = FormatTable::new(["0:0:1,%*d\n", "0:0:2,ok\n"]);
     let fifo = [record(2, &[word(1), word(1000), word(1)]), record(2, &[word(2)])].concat();
-    let limits = Limits { message_bytes: 100, ..Limits::default() };
+    let message = Limits { message_bytes: 100, ..Limits::default() };
+    let limits = DrainLimits { message, ..DrainLimits::default() };
     let mut lines = Vec::new();
     let drained = drain(Records::new(&fifo, &table), &limits, &mut Vec::new(), |_, line| {
         lines.push(line.to_vec());
     });
     assert_eq!(lines, [b"ok\n"]);
     assert_eq!((drained.printed, drained.over_limit), (1, 1));
+}
+
+#[test]
+fn short_records_of_a_long_format_stop_at_the_output_limit() {
+    let entry = format!("1:0:{}", "x".repeat(1000));
+    let table = FormatTable::new([entry.as_str()]);
+    let fifo = dword(1).repeat(1000);
+    let limits = DrainLimits { output_bytes: 10_000, ..DrainLimits::default() };
+    let mut bytes = 0;
+    let drained = drain(Records::new(&fifo, &table), &limits, &mut Vec::new(), |_, line| {
+        bytes += line.len();
+    });
+    assert_eq!((bytes, drained.printed, drained.lost_bytes), (10_000, 10, 990 * 4));
+    // Messages over their own limit count as well.
+    let message = Limits { message_bytes: 100, ..Limits::default() };
+    let limits = DrainLimits { message, output_bytes: 10_000 };
+    let drained = drain(Records::new(&fifo, &table), &limits, &mut Vec::new(), |_, _| ());
+    assert_eq!((drained.printed, drained.over_limit, drained.lost_bytes), (0, 100, 900 * 4));
 }
