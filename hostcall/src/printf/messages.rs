@@ -301,7 +301,7 @@ impl Messages {
         };
         let words = usize::try_from(descriptor.words()).unwrap_or_default();
         message.last = now;
-        message.fragments += 1;
+        message.fragments = message.fragments.saturating_add(1);
         if message.fragments > limits.fragments {
             return Err(Refused::TooManyFragments { limit: limits.fragments });
         }
