@@ -12,7 +12,16 @@ use crate::format::{self, Limits, Needs, Outcome, Words};
 /// Bytes before the records: the offset and the size.
 ///
 /// docs/ABI.md §printf FIFO
-pub const HEADER_BYTES: usize = 8;
+pub const FIFO_HEADER_BYTES: usize = 8;
+
+/// The two words of an empty FIFO of `fifo_bytes`, header included: nothing used, and a size that keeps
+/// both kinds of allocators inside.
+///
+/// docs/ABI.md §printf FIFO
+#[must_use]
+pub const fn fifo_header(fifo_bytes: u32) -> [u32; 2] {
+    [0, fifo_bytes.saturating_sub(8)]
+}
 
 /// Size of a HIP record's control word, and of an OpenCL record's id.
 const WORD: usize = 4;
@@ -38,7 +47,7 @@ pub struct Used {
 /// allocated, not what the FIFO says.
 #[must_use]
 pub fn used(offset: u32, fifo_bytes: usize) -> Used {
-    let capacity = fifo_bytes.saturating_sub(HEADER_BYTES);
+    let capacity = fifo_bytes.saturating_sub(FIFO_HEADER_BYTES);
     let offset = usize::try_from(offset).unwrap_or(usize::MAX);
     let excess = u64::try_from(offset.saturating_sub(capacity)).unwrap_or(u64::MAX);
     Used { bytes: offset.min(capacity), excess }

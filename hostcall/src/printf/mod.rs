@@ -23,7 +23,10 @@ mod table;
 mod tests;
 
 pub use blocking::{Blocking, BlockingStats};
-pub use fifo::{DrainLimits, Drained, Record, RecordError, Records, Used, drain, used};
+pub use fifo::{
+    DrainLimits, Drained, FIFO_HEADER_BYTES, Record, RecordError, Records, Used, drain,
+    fifo_header, used,
+};
 pub use messages::{Descriptor, MessageLimits, Messages, Refused, Sender};
 pub use table::{EntryError, FormatTable, Lookup, RecordKind};
 

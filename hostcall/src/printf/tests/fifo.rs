@@ -1,7 +1,7 @@
 use super::stored_text;
 use crate::format::Limits;
 use crate::printf::{
-    DrainLimits, Drained, FormatTable, RecordError, Records, Stream, Used, drain, used,
+    DrainLimits, Drained, FormatTable, RecordError, Records, Stream, Used, drain, fifo_header, used,
 };
 
 fn record(control: u32, payload: &[Vec<u8>]) -> Vec<u8> {
@@ -272,4 +272,23 @@ fn short_records_of_a_long_format_stop_at_the_output_limit() {
     let limits = DrainLimits { message, output_bytes: 10_000 };
     let drained = drain(Records::new(&fifo, &table), &limits, &mut Vec::new(), |_, _| ());
     assert_eq!((drained.printed, drained.over_limit, drained.lost_bytes), (0, 100, 900 * 4));
+}
+
+#[test]
+fn both_allocators_stay_inside_a_fifo_with_our_header() {
+    for fifo_bytes in [0, 8, 16, 20, 4096] {
+        let [mut offset, size] = fifo_header(fifo_bytes);
+        assert_eq!(offset, 0);
+        // The device library's: 8 + offset + n <= size. It wastes the last 8 bytes.
+        while 8 + offset + 4 <= size {
+            offset += 4;
+        }
+        assert!(offset == 0 || 8 + offset <= fifo_bytes);
+        // One that leaves the header out of its count.
+        let mut offset = 0;
+        while offset + 4 <= size {
+            offset += 4;
+        }
+        assert!(offset == 0 || 8 + offset <= fifo_bytes);
+    }
 }
