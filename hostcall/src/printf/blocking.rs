@@ -63,6 +63,9 @@ impl Blocking {
     /// Takes one lane's request, a private copy of its eight words, and returns what to answer in word 0:
     /// always something, so that the wave goes on. A finished message goes to `sink`, whole, in one call.
     /// `now` is time since any fixed start.
+    ///
+    /// If `sink` panics the message is closed already; the caller that catches the panic answers
+    /// [`ERROR_REPLY`], or the wave waits for ever.
     pub fn serve(
         &mut self,
         sender: Sender,
