@@ -39,6 +39,7 @@ mod error;
 pub mod kernarg;
 mod kernel;
 pub mod load;
+mod local;
 mod managed;
 pub mod metadata;
 mod needs;
@@ -58,6 +59,7 @@ pub use error::{
 pub use kernarg::{ArgLayout, Geometry, HiddenValues, KernargTemplate, Services};
 pub use kernel::{Kernel, LaunchFacts};
 pub use load::{Image, Permissions, Segment};
+pub use local::has_local_variable;
 pub use managed::ManagedVariable;
 pub use needs::Needs;
 pub use occupancy::{Occupancy, Resources, occupancy};

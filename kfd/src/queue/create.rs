@@ -34,6 +34,22 @@ impl Gpu {
     pub fn create_queue(&self, request: &QueueRequest) -> Result<Queue> {
         create(&self.context, self.index, request)
     }
+
+    /// Waves that one queue can have at once, those included that are switched out to its save area.
+    /// Whatever each wave of a queue needs one of, there must be so many of.
+    ///
+    /// # Errors
+    /// [`Error::MissingProperty`] when the topology does not say how large the GPU is.
+    ///
+    /// # Source
+    /// The number of waves that `kfd_queue_ctx_save_restore_size` reckons with, of all XCCs;
+    /// docs/ABI.md §Save area.
+    pub fn queue_waves(&self) -> Result<u64> {
+        let node = self.node();
+        let shape = Shape::of(node)
+            .map_err(|property| Error::MissingProperty { gpu: self.id(), property })?;
+        Ok(shape.waves())
+    }
 }
 
 fn create(context: &Arc<Context>, index: usize, request: &QueueRequest) -> Result<Queue> {

@@ -64,6 +64,11 @@ impl Shape {
         (self.cu_per_xcc() * 40).min(engines * 512)
     }
 
+    /// Waves of all XCCs.
+    pub fn waves(self) -> u64 {
+        self.waves_per_xcc().saturating_mul(u64::from(self.num_xcc))
+    }
+
     /// As kernels before December 2025 saw it, where they disagree with the chip. They publish no
     /// sizes and want exactly theirs; on them, saving a full GPU faults.
     pub fn older(self) -> Option<Self> {
@@ -206,6 +211,13 @@ mod tests {
             let got = (area.ctl_stack_bytes, area.save_bytes, area.debug_bytes, area.total_bytes());
             assert_eq!(got, (stack, save, debug, total), "{shape:?}");
         }
+    }
+
+    #[test]
+    fn waves_are_those_of_all_xccs() {
+        assert_eq!(shape(90_010, 110, 4, 8, 1, 1).waves(), 4096);
+        assert_eq!(shape(90_402, 304, 4, 32, 1, 8).waves(), 8 * 1520);
+        assert_eq!(shape(110_000, 96, 2, 12, 2, 1).waves(), 3072);
     }
 
     #[test]
