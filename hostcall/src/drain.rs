@@ -216,6 +216,9 @@ impl<W: Words> Drop for Drain<W> {
         if self.thread.is_some() {
             // Pools that come back go here: their queues should be gone.
             let _ = self.close();
+        } else if self.control.check_process().is_ok() {
+            // A host's own thread ends by itself.
+            self.control.request_stop();
         }
     }
 }

@@ -248,7 +248,8 @@ fn survives(
     for n in 0..=enough {
         pass(&mut pool, 3000 + 7 * n)?;
     }
-    prop_assert_eq!(calls.lock().unwrap().get(&MARK), Some(&1), "answered exactly once");
+    let answered = calls.lock().unwrap().get(&MARK).copied();
+    prop_assert_eq!(answered, Some(1), "answered exactly once");
     Ok(())
 }
 
@@ -383,7 +384,9 @@ fn the_device_cannot_widen_the_index_mask_or_the_number_of_packets() {
         bench.pass();
         assert!(!bench.hostile.loads().contains(&field), "the host reads its own copy");
         restore(bench.pool.area(), &bench.memory);
-        bench.memory.store64(24, 2, Ordering::Relaxed);
+        if transport == Transport::Stack {
+            bench.memory.store64(24, 2, Ordering::Relaxed);
+        }
         bench.check_next();
     }
 }

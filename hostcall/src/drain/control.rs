@@ -262,13 +262,20 @@ impl<W> Control<W> {
         self.changed.notify_all();
     }
 
-    /// Tells the thread to end and waits until it has. What comes back are its pools.
-    pub fn stop(&self, limit: Duration) -> Result<Vec<Pool<W>>> {
+    /// Tells the thread to end.
+    pub fn request_stop(&self) {
         let mut state = lock(&self.state);
-        state.stop = true;
+        let before = std::mem::replace(&mut state.stop, true);
         self.stop.store(true, Ordering::Relaxed);
         drop(state);
-        self.wake();
+        if !before {
+            self.wake();
+        }
+    }
+
+    /// Tells the thread to end and waits until it has. What comes back are its pools.
+    pub fn stop(&self, limit: Duration) -> Result<Vec<Pool<W>>> {
+        self.request_stop();
         let clock = Clock::start();
         let mut state = lock(&self.state);
         while !state.done {
