@@ -1,7 +1,7 @@
 //! Loads code objects and makes packets of their kernels.
 
 use aql::KernelDispatch;
-use hsaco::{CodeObject, DeviceTarget, Geometry, HiddenValues, Image};
+use hsaco::{CodeObject, DeviceTarget, Geometry, HiddenValues, Image, Services};
 use kfd::{Buffer, Gpu, KernelLabel, Kfd, MemoryRequest};
 
 /// Kernels that go wrong on purpose, for a target.
@@ -64,14 +64,33 @@ impl Program {
         (grid, group): (u32, u16),
         arguments: &[u64],
     ) -> Launch {
+        let arguments: Vec<[u8; 8]> = arguments.iter().map(|word| word.to_le_bytes()).collect();
+        let arguments: Vec<&[u8]> = arguments.iter().map(<[u8; 8]>::as_slice).collect();
+        self.launch_with(kfd, gpu, kernel, (grid, group), &arguments, &Services::default())
+    }
+
+    /// As [`Self::launch`], with arguments of any size, and services in the hidden ones.
+    ///
+    /// # Panics
+    /// As [`Self::launch`].
+    pub fn launch_with(
+        &self,
+        kfd: &Kfd,
+        gpu: &Gpu,
+        kernel: &str,
+        (grid, group): (u32, u16),
+        arguments: &[&[u8]],
+        services: &Services,
+    ) -> Launch {
         let name = kernel;
         let kernel = self.object.kernel(name).expect("the kernel");
         let geometry = Geometry::new([grid, 1, 1], [group.into(), 1, 1], 1).expect("a geometry");
         let mut builder = kernel.arguments().builder().expect("an argument layout");
         for argument in arguments {
-            builder.push(&argument.to_le_bytes()).expect("an argument");
+            builder.push(argument).expect("an argument");
         }
-        let segment = builder.finish(&HiddenValues::new(geometry)).expect("all arguments");
+        let hidden = HiddenValues { geometry, services: *services };
+        let segment = builder.finish(&hidden).expect("all arguments");
         let bytes = (segment.len() as u64).max(64);
         let memory = gpu
             .allocate(&MemoryRequest::gtt(bytes).label("arguments"))

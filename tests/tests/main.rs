@@ -9,6 +9,7 @@ mod driver_memory;
 mod driver_queue;
 mod faults;
 mod fork;
+mod hostcall;
 mod ioctls;
 mod memory;
 mod open;
