@@ -582,6 +582,24 @@ fn the_stop_request_ends_a_pass_before_the_next_packet() {
 }
 
 #[test]
+fn the_last_look_is_at_every_packet_wherever_a_stop_cut_the_scan_short() {
+    let mut bench = Bench::new(Transport::Phase, 8);
+    let first = bench.wave.send(&call()); // packet 0
+    let second = bench.wave.send(&call());
+    let served = Arc::clone(&bench.served);
+    let stop = move || served.load(Ordering::Relaxed) >= 1;
+    bench.pool.pass(&mut bench.table, &bench.counters, &Turn { stop: &stop, ..turn(100, 0) });
+    assert!(bench.wave.receive(&first).is_some());
+    let again = bench.wave.send(&call()); // packet 0, behind the scan
+    assert_eq!(again.packet, first.packet);
+    let last = Turn { refuse: true, ..turn(100, 0) };
+    assert_eq!(bench.pool.pass(&mut bench.table, &bench.counters, &last).answered, 2);
+    for sent in [again, second] {
+        assert_eq!(bench.wave.receive(&sent), Some(vec![(0, [u64::MAX, 0])]));
+    }
+}
+
+#[test]
 fn lanes_beyond_the_wave_are_ignored_and_a_packet_without_lanes_is_answered() {
     for transport in BOTH {
         let area = area(transport, 4);

@@ -27,6 +27,8 @@ const ECHO: ServiceId = ServiceId(9);
 fn explore(preemptions: usize, test: impl Fn() + Send + Sync + 'static) {
     let mut builder = Builder::new();
     builder.preemption_bound = Some(preemptions);
+    // A run with a few passes over a pool has more steps than loom's default of 1000.
+    builder.max_branches = 10_000;
     builder.check(test);
 }
 

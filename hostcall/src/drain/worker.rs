@@ -13,6 +13,8 @@ use crate::service::Table;
 use crate::sync::Clock;
 use crate::words::Words;
 
+/// Passes that answer what is left at the end.
+const LAST_PASSES: u32 = 3;
 /// Rings for nothing in a row after which a ring is not believed any more.
 const FALSE_RINGS: u32 = 64;
 /// How long the drain then sleeps instead.
@@ -49,12 +51,12 @@ impl<W: Words> Worker<W> {
         let mut last_answer = Duration::ZERO;
         let mut false_rings = 0;
         loop {
+            // Before commands and packets are looked at: a ring after this ends the sleep at once.
+            let seen = self.control.bell().count();
             match self.control.next() {
                 Next::Stop => return,
                 Next::Command(ticket, command) => self.obey(ticket, command),
                 Next::Pass => {
-                    // Before the pass: a ring after this ends the sleep at once.
-                    let seen = self.control.bell().count();
                     let pass = self.pass();
                     let now = self.clock.now();
                     if pass.answered > 0 {
@@ -138,9 +140,15 @@ impl<W: Words> Worker<W> {
         let counters = self.control.counters();
         let turn = Turn { budget: u32::MAX, now: self.clock.now(), refuse: true, stop: &|| false };
         for pool in &mut self.pools {
-            let turn = Turn { budget: pool.area().packets().saturating_mul(2), ..turn };
-            let pass = pool.pass(&mut self.table, counters, &turn);
-            counters.add(Count::RefusedAtStop, pass.answered.into());
+            // What is left of one chain, and one more.
+            let turn = Turn { budget: pool.area().packets().saturating_add(1), ..turn };
+            for _ in 0..LAST_PASSES {
+                let pass = pool.pass(&mut self.table, counters, &turn);
+                counters.add(Count::RefusedAtStop, pass.answered.into());
+                if !pass.more {
+                    break;
+                }
+            }
         }
     }
 }

@@ -56,7 +56,9 @@ impl Phases {
         self.scans += 1;
         let whole = self.area.packets();
         let short = self.window.min(whole);
-        let start = std::mem::take(&mut self.cursor);
+        // The last look is at all of them, wherever a stop cut the one before short.
+        let cursor = std::mem::take(&mut self.cursor);
+        let start = if turn.refuse { 0 } else { cursor };
         let periodic = self.scans.is_multiple_of(WHOLE_EVERY);
         let mut end = if start >= short || periodic || turn.refuse { whole } else { short };
         let mut packet = start;
