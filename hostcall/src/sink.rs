@@ -2,8 +2,8 @@
 //!
 //! The drain answers waves and must never wait for whoever reads the output. It puts messages into
 //! a queue with a bound in bytes; a thread of its own writes them. When the queue is full a message
-//! is dropped whole and counted ([`Count::Dropped`]), and its printf returns an error; a host that
-//! would rather have waves wait can say for how long ([`Overflow::Wait`]).
+//! is dropped whole and counted ([`Count::Dropped`](crate::Count::Dropped)), and its printf returns
+//! an error; a host that would rather have waves wait can say for how long ([`Overflow::Wait`]).
 
 mod stdio;
 mod writer;
@@ -12,9 +12,6 @@ use std::io;
 
 pub use stdio::Stdio;
 pub use writer::{OUTPUT_OVERHEAD, Output, OutputLimits, Overflow, Writer};
-
-#[cfg(doc)]
-use crate::counters::Count;
 
 /// Which output a message is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -56,8 +53,15 @@ impl<F: FnMut(Stream, &[u8]) + Send> Sink for Callback<F> {
     }
 }
 
+/// Device text for a log: one line without control characters, so that no terminal and no log
+/// format obeys a device. What is not UTF-8 becomes U+FFFD; the line feed at the end goes.
+pub fn escaped(text: &[u8]) -> String {
+    let text = text.strip_suffix(b"\n").unwrap_or(text);
+    String::from_utf8_lossy(text).escape_debug().collect()
+}
+
 /// Device text as events of `tracing`: standard output at level INFO, standard error at WARN,
-/// control characters escaped.
+/// [`escaped`].
 #[cfg(feature = "tracing")]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Tracing;
@@ -65,9 +69,7 @@ pub struct Tracing;
 #[cfg(feature = "tracing")]
 impl Sink for Tracing {
     fn write(&mut self, stream: Stream, text: &[u8]) -> io::Result<()> {
-        let text = text.strip_suffix(b"\n").unwrap_or(text);
-        let text = String::from_utf8_lossy(text);
-        let text = text.escape_debug();
+        let text = escaped(text);
         match stream {
             Stream::Stdout => tracing::info!(target: "hostcall", "{text}"),
             Stream::Stderr => tracing::warn!(target: "hostcall", "{text}"),

@@ -209,6 +209,15 @@ fn lines_of_the_device_and_of_the_host_are_never_cut() {
 }
 
 #[test]
+fn text_for_logs_has_no_control_characters() {
+    let text = b"a\x1b[2J\r\n\0\x07 b\xff\xc2\x9b\n";
+    let line = hostcall::sink::escaped(text);
+    assert!(!line.contains(char::is_control), "{line:?}");
+    assert!(line.starts_with("a\\u{1b}[2J\\r\\n") && line.contains(" b\u{fffd}"), "{line}");
+    assert_eq!(hostcall::sink::escaped(b"plain\n"), "plain");
+}
+
+#[test]
 fn lines_queued_by_the_drain_are_written_at_two_hundred_thousand_a_second() {
     let counters = Arc::<Counters>::default();
     let sink = Callback(|_, text: &[u8]| assert_eq!(text.len(), 80));
