@@ -9,7 +9,7 @@ use kfd::{Buffer, Gpu, MemoryRequest, Signal, Until};
 
 use crate::drain::{Bell, Woken};
 use crate::error::{Error, Result};
-use crate::layout::{Area, MAX_PACKETS, Transport};
+use crate::layout::{Area, MIN_PACKETS, Transport};
 use crate::pool::{Pool, PoolId, PoolSpec};
 use crate::service::HeapSource;
 use crate::words::Words;
@@ -90,7 +90,8 @@ pub fn pool(
 ) -> Result<Pool<PoolMemory>> {
     check_atomics(gpu, transport)?;
     let waves = gpu.queue_waves().map_err(driver("a hostcall pool"))?;
-    let packets = u32::try_from(waves).unwrap_or(u32::MAX).min(MAX_PACKETS + 1).max(2);
+    // A number that no pool can have is refused with the number.
+    let packets = u32::try_from(waves).unwrap_or(u32::MAX).max(MIN_PACKETS);
     let area = Area::new(transport, packets)?;
     let request =
         MemoryRequest::gtt(area.bytes() as u64).coherent().uncached().label("hostcall pool");

@@ -1,6 +1,7 @@
 //! What a module needs is decided once, from its metadata, and costs nothing where there is nothing.
 
 #![cfg(not(loom))]
+#![allow(clippy::indexing_slicing)] // a test that indexes past the end should fail
 
 use hostcall::needs::{Addresses, Evidence, ModuleNeeds, ServiceNeeds};
 use hostcall::{Error, Transport};

@@ -1,6 +1,7 @@
 //! Services: what kernels ask for, and how little of it is believed.
 
 #![cfg(not(loom))]
+#![allow(clippy::indexing_slicing)] // a test that indexes past the end should fail
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};

@@ -3,6 +3,7 @@
 //! [`StackWave`] and [`PhaseWave`] do what the device library does, from the descriptor on: they
 //! know no offset that a kernel does not know. Several threads may be waves of one pool.
 #![allow(dead_code)] // each test binary uses a part
+#![allow(clippy::indexing_slicing)] // a test that indexes past the end should fail
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};

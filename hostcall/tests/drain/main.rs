@@ -1,6 +1,7 @@
 //! The drain's thread: how it sleeps, wakes and ends.
 
 #![cfg(not(loom))]
+#![allow(clippy::indexing_slicing)] // a test that indexes past the end should fail
 
 #[path = "../common/mod.rs"]
 mod common;
