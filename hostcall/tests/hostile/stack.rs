@@ -7,7 +7,7 @@ use hostcall::layout::Transport;
 use hostcall::{Count, Counters, Pool, Words};
 
 use crate::adversary::{Act, restore};
-use crate::common::{ADDER, Call, Memory, adder, area, expected, spec, sums};
+use crate::common::{self, ADDER, Call, Memory, adder, area, expected, spec, sums};
 use crate::{Bench, call, turn};
 
 #[test]
@@ -81,6 +81,29 @@ fn a_packet_that_is_being_filled_is_not_taken_for_lost() {
     bench.pass_at(31);
     bench.pass_at(90);
     assert_eq!((bench.get(Count::Rescued), bench.served.load(Ordering::Relaxed)), (0, 1));
+}
+
+#[test]
+fn a_packet_answered_and_filled_again_is_not_taken_for_lost() {
+    let mut bench = Bench::new(Transport::Stack, 8);
+    bench.memory.store64(32, 8 + 7, Ordering::Relaxed);
+    bench.memory.store64(bench.wave.header(7), 8 + 7, Ordering::Relaxed);
+    bench.pass_at(0);
+    assert_eq!(bench.get(Count::Cycles), 1);
+    bench.memory.store64(24, 6, Ordering::Relaxed);
+    let (packet, tagged) = bench.wave.open();
+    bench.wave.fill(packet, &call());
+    bench.pass_at(30); // READY: a suspect
+    bench.wave.submit(packet, tagged);
+    assert_eq!(bench.pass_at(31).answered, 1);
+    let sent = common::Sent { packet, tagged, lanes: 1 };
+    bench.wave.receive(&sent).unwrap();
+    let (again, _) = bench.wave.open();
+    assert_eq!(again, packet);
+    bench.wave.fill(again, &call()); // READY again, and on its way
+    assert_eq!(bench.pass_at(90).answered, 0);
+    assert!(!bench.wave.is_answered(&sent));
+    assert_eq!(bench.get(Count::Rescued), 0);
 }
 
 #[test]
