@@ -1,7 +1,7 @@
 //! What handles other than memory share on top of [`Core`], and how a fault becomes known to all.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use pm4::GpuAddr;
 
@@ -128,6 +128,12 @@ impl Context {
             *runtime = Runtime::enable(&self.core)?;
         }
         Ok(*runtime)
+    }
+
+    /// Keeps other threads from enabling the runtime: with a debugger attached the kernel would let
+    /// them wait for it (docs/ABI.md §Exception delivery).
+    pub fn hold_runtime(&self) -> MutexGuard<'_, Runtime> {
+        lock(&self.runtime)
     }
 
     /// The trap handler of a GPU, installed on the first call.

@@ -169,6 +169,7 @@ impl Kfd {
         // KFD wants a file to write news to.
         let sink = retry(|| core.kernel.open("/dev/null", OpenFlags::WRITE))
             .map_err(system("open", "/dev/null"))?;
+        let _runtime = self.context.hold_runtime();
         let attached = core.debug_enable(pid, Some((0, u32::try_from(sink.0).unwrap_or(u32::MAX))));
         let result = attached.and_then(|()| {
             let mut entries = vec![QueueSnapshotEntry::default(); MAX_QUEUES];

@@ -15,6 +15,7 @@ mod memory;
 mod open;
 mod queues;
 mod support;
+mod svm;
 mod waits;
 
 #[test]

@@ -82,10 +82,11 @@ impl Builder {
         self
     }
 
-    /// Shows the SVM capability bit, as kernels with `CONFIG_HSA_AMD_SVM` do. Debian's have it
-    /// not, and the model refuses SVM either way.
-    pub fn show_svm_capability(mut self, show: bool) -> Self {
-        self.svm = show;
+    /// Builds the kernel with `CONFIG_HSA_AMD_SVM`, which Debian's are built without: the presets
+    /// show the capability bit, and SVM and SET_XNACK_MODE are served. A topology of its own
+    /// decides by that bit alone.
+    pub fn svm(mut self, svm: bool) -> Self {
+        self.svm = svm;
         self
     }
 

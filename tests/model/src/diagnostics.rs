@@ -1,6 +1,7 @@
 //! The model's own channel: what it knows beyond what KFD tells the driver.
 
 use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 /// Something the model's user should read.
@@ -28,17 +29,31 @@ const KEPT: usize = 1000;
 
 /// Collects diagnostics.
 #[derive(Debug, Default)]
-pub(crate) struct Diagnostics(Mutex<Vec<Diagnostic>>);
+pub(crate) struct Diagnostics {
+    list: Mutex<Vec<Diagnostic>>,
+    /// Refusals of what a real kernel would have done.
+    unmodelled: AtomicU64,
+}
 
 impl Diagnostics {
     pub(crate) fn add(&self, gpu_id: u32, queue_id: Option<u32>, text: String) {
-        let mut list = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut list = self.list.lock().unwrap_or_else(PoisonError::into_inner);
         if list.len() < KEPT {
             list.push(Diagnostic { gpu_id, queue_id, text });
         }
     }
 
     pub(crate) fn all(&self) -> Vec<Diagnostic> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.list.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// As [`add`](Self::add), for something that a real kernel would have done and the model does not.
+    pub(crate) fn add_unmodelled(&self, gpu_id: u32, queue_id: Option<u32>, text: String) {
+        self.unmodelled.fetch_add(1, Ordering::Relaxed);
+        self.add(gpu_id, queue_id, text);
+    }
+
+    pub(crate) fn unmodelled(&self) -> u64 {
+        self.unmodelled.load(Ordering::Relaxed)
     }
 }

@@ -1,7 +1,7 @@
 //! What the modelled kernel knows of a GPU, derived from its topology node.
 
 use crate::Target;
-use crate::sysfs::Node;
+use crate::sysfs::{Node, Properties};
 
 /// Bytes of a page.
 pub(crate) const PAGE: u64 = 4096;
@@ -62,6 +62,8 @@ pub(crate) struct GpuInfo {
     pub(crate) lds_bytes: u64,
     /// Frequency of the clock counter.
     pub(crate) counter_khz: u64,
+    /// Everything that its topology node says.
+    pub(crate) properties: Properties,
     /// The device cgroup keeps it from this process.
     pub(crate) hidden: bool,
 }
@@ -149,6 +151,7 @@ impl GpuInfo {
                 9_00_06 | 9_00_08 | 9_00_10 => 25_000,
                 _ => 100_000,
             },
+            properties: node.properties.clone(),
             hidden: false,
         })
     }
@@ -157,6 +160,31 @@ impl GpuInfo {
     pub(crate) fn pci_address(&self) -> String {
         let (bus, slot) = (self.location >> 8 & 0xff, self.location >> 3 & 0x1f);
         format!("{:04x}:{bus:02x}:{slot:02x}.{}", self.domain, self.location & 7)
+    }
+
+    /// The topology's capability bits.
+    pub(crate) fn capability(&self) -> u64 {
+        self.properties.get("capability").unwrap_or(0)
+    }
+
+    /// `KFD_IS_SVM_API_SUPPORTED`: what the kernel shows in the topology, and so what it does.
+    pub(crate) fn has_svm(&self) -> bool {
+        self.capability() & u64::from(kfd::abi::Capability::SVMAPI_SUPPORTED.bits()) != 0
+    }
+
+    /// `KFD_SUPPORT_XNACK_PER_PROCESS`.
+    pub(crate) const fn selects_xnack(&self) -> bool {
+        matches!(self.gfx_version, 9_00_10 | 9_04_00..=9_04_03)
+    }
+
+    /// `kfd_dbg_has_cwsr_workaround`: GC 11.0.0 to 11.0.3.
+    pub(crate) const fn has_debug_workaround(&self) -> bool {
+        !self.traps_enabled()
+    }
+
+    /// `kfd_dbg_has_gws_support`, with firmware of gfx9 that is new enough.
+    pub(crate) const fn debugs_with_gws(&self) -> bool {
+        !matches!(self.gfx_version, 11_00_00..=11_99_99)
     }
 
     /// Whether this chip is scheduled by MES: gfx11 and newer.

@@ -18,10 +18,17 @@ pub(crate) mod event {
     pub(crate) const GPU_PRE_RESET: u32 = 3;
     pub(crate) const GPU_POST_RESET: u32 = 4;
     pub(crate) const QUEUE_EVICTION: u32 = 9;
+    pub(crate) const UNMAP_FROM_GPU: u32 = 11;
 }
+
+/// `KFD_QUEUE_EVICTION_TRIGGER_SVM`.
+pub(crate) const TRIGGER_SVM: u32 = 0;
 
 /// `KFD_QUEUE_EVICTION_TRIGGER_USERPTR`.
 pub(crate) const TRIGGER_USERPTR: u32 = 1;
+
+/// `KFD_SVM_UNMAP_TRIGGER_UNMAP_FROM_CPU`.
+pub(crate) const UNMAPPED_BY_PROCESS: u32 = 2;
 
 /// One open event file.
 #[derive(Debug, Default)]

@@ -11,6 +11,7 @@ use kfd::sys::{Backing, Errno, FileId, MapRequest, Protection};
 use rustix::mm::{MapFlags, ProtFlags, mmap, mmap_anonymous, munmap};
 
 use super::files::Kind;
+use super::ioctl::svm;
 use super::process::Memory;
 use super::{Model, Region, State};
 use crate::fault::Call;
@@ -22,6 +23,12 @@ use crate::smi;
 pub(super) struct Mappings(BTreeMap<u64, (u64, Arc<Region>)>);
 
 impl Mappings {
+    /// Whether any of it lies in the range.
+    pub(super) fn overlaps(&self, start: u64, bytes: u64) -> bool {
+        let before = self.0.range(..start.saturating_add(bytes)).next_back();
+        before.is_some_and(|(at, (len, _))| at + len > start)
+    }
+
     /// Forgets what is mapped in the range; the rest of a mapping that is cut stays.
     fn remove(&mut self, start: u64, bytes: u64) {
         let end = start.saturating_add(bytes);
@@ -196,6 +203,7 @@ impl Model {
     fn before_unmap(&self, state: &mut State, start: u64, bytes: u64) {
         state.mappings.remove(start, bytes);
         let Some(process) = state.processes.get_mut(&std::process::id()) else { return };
+        svm::before_unmap(process, start, bytes, &self.diagnostics);
         let end = start.saturating_add(bytes);
         let mut lost = Vec::new();
         for device in &process.devices {

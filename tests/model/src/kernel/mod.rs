@@ -1,12 +1,14 @@
 //! The model as a [`Kernel`](kfd::sys::Kernel): files, ioctls, mappings.
 
 mod arena;
+mod debug;
 mod files;
 mod imp;
 mod ioctl;
 mod mapping;
 mod paths;
 mod process;
+mod svm;
 #[cfg(test)]
 mod tests;
 pub(crate) mod user;
@@ -21,6 +23,7 @@ use kfd::abi::{HsaHwExceptionData, ResetCause, ResetType};
 use kfd::sys::Errno;
 
 pub(crate) use arena::{Arena, Region};
+pub(crate) use debug::Debug;
 use files::Files;
 use mapping::Mappings;
 use process::{FIRST_MMAP_OFFSET, Process, ProcessDevice};
@@ -56,6 +59,8 @@ pub struct Live {
     pub mappings: usize,
     /// Queues.
     pub queues: usize,
+    /// Ranges of shared virtual memory.
+    pub svm_ranges: usize,
 }
 
 /// A software KFD with GPUs.
@@ -123,6 +128,7 @@ impl Model {
             buffers: process.devices.iter().map(|device| device.buffers.len()).sum(),
             mappings: process.devices.iter().map(|device| device.mappings.len()).sum(),
             queues: process.queues.len(),
+            svm_ranges: process.svm.len(),
         }
     }
 
@@ -130,6 +136,12 @@ impl Model {
     /// The driver cannot see it.
     pub fn diagnostics(&self) -> Vec<Diagnostic> {
         self.diagnostics.all()
+    }
+
+    /// How often the model refused what the kernel that it imitates would have done; each time the
+    /// diagnostics say what.
+    pub fn unmodelled(&self) -> u64 {
+        self.diagnostics.unmodelled()
     }
 
     /// Lets the GPUs of a stepped model advance a little. True while there is more to do.
@@ -177,11 +189,13 @@ impl Model {
             std::collections::btree_map::Entry::Occupied(entry) => Ok(entry.into_mut()),
             std::collections::btree_map::Entry::Vacant(entry) => {
                 let events = Arc::new(Events::new(self.config.profile.has_event_age()));
+                let debug = Arc::new(Debug::default());
                 let runner = Runner::new(
                     self.config.stepped,
                     self.config.profile.suspends_bad_queues(),
                     self.config.workers,
                     Arc::clone(&events),
+                    Arc::clone(&debug),
                     Arc::clone(&self.diagnostics),
                     Arc::clone(&self.config.faults),
                 );
@@ -191,6 +205,9 @@ impl Model {
                     arena: Arena::new().map_err(|_| Errno::NOMEM)?,
                     devices: visible.map(|(i, info)| ProcessDevice::new(i, info)).collect(),
                     queues: BTreeMap::new(),
+                    next_queue: 0,
+                    svm: svm::Ranges::default(),
+                    debug,
                     events,
                     runner,
                     next_mmap_offset: FIRST_MMAP_OFFSET,

@@ -79,6 +79,11 @@ impl Model {
                 tree.file(&format!("{base}/vram_{id}"), format!("{}\n", device.vram_bytes));
                 tree.file(&format!("{base}/sdma_{id}"), "0\n");
                 tree.file(&format!("{base}/stats_{id}/evicted_ms"), "0\n");
+                if device.device.info.has_svm() {
+                    for name in ["faults", "page_in", "page_out"] {
+                        tree.file(&format!("{base}/counters_{id}/{name}"), "0\n");
+                    }
+                }
             }
             for (id, record) in &process.queues {
                 let queue = format!("{base}/queues/{id}");

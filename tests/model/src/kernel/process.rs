@@ -4,12 +4,14 @@ use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 
-use kfd::abi::{AllocFlags, DOORBELL_PAGE_BYTES};
+use kfd::abi::{AllocFlags, DOORBELL_PAGE_BYTES, QueueType};
 use kfd::sys::{Errno, FileId};
 
 use super::arena::{Arena, Region};
+use super::debug::Debug;
+use super::svm::Ranges;
 use crate::event::Events;
-use crate::gpu::GpuInfo;
+use crate::gpu::{GpuInfo, PAGE};
 use crate::queue::{DOORBELL_SILENT, Device, Queue, Runner};
 
 /// Where a buffer's bytes are.
@@ -123,7 +125,7 @@ impl ProcessDevice {
         if let Some(page) = &self.mmio {
             return Ok(Arc::clone(page));
         }
-        let page = arena.region(crate::gpu::PAGE)?;
+        let page = arena.region(PAGE)?;
         self.mmio = Some(Arc::clone(&page));
         Ok(page)
     }
@@ -140,6 +142,19 @@ pub(crate) struct QueueRecord {
     /// The ring is one of them.
     pub(crate) ring: Option<u64>,
     pub(crate) doorbell: u32,
+    /// Position in the kernel's list, which is that of creation.
+    pub(crate) order: u64,
+    pub(crate) kind: QueueType,
+    /// Bytes of the save area of one XCC.
+    pub(crate) save_bytes: u32,
+    /// First page and pages of a save area in SVM ranges.
+    pub(crate) svm_save: Option<(u64, u64)>,
+    /// The process chose compute units.
+    pub(crate) has_cu_mask: bool,
+    /// The debugger chose them, on chips with the workaround.
+    pub(crate) debug_workaround: bool,
+    /// DESTROY_QUEUE waits for the debugger to let it go.
+    pub(crate) dying: bool,
     /// The user's number for the type: 0 compute, 1 SDMA, 4 SDMA xGMI, as sysfs shows it.
     pub(crate) sysfs_type: u32,
     pub(crate) has_gws: bool,
@@ -152,6 +167,12 @@ pub(crate) struct Process {
     pub(crate) arena: Arc<Arena>,
     pub(crate) devices: Vec<ProcessDevice>,
     pub(crate) queues: BTreeMap<u32, QueueRecord>,
+    /// Queues made so far.
+    pub(crate) next_queue: u64,
+    /// Shared virtual memory.
+    pub(super) svm: Ranges,
+    /// What a debugger sees and does.
+    pub(crate) debug: Arc<Debug>,
     pub(crate) events: Arc<Events>,
     pub(crate) runner: Arc<Runner>,
     /// Next offset for `mmap` of a render node; DRM counts from 4 GiB.
@@ -177,8 +198,19 @@ impl Process {
         self.devices.get_mut(index).ok_or(Errno::INVAL)
     }
 
+    /// Bytes of system memory that buffers and SVM ranges keep resident.
+    pub(crate) fn system_bytes(&self) -> u64 {
+        let buffers = self.devices.iter().flat_map(|device| device.buffers.values());
+        let system = buffers.filter(|buffer| !buffer.flags.contains(AllocFlags::VRAM));
+        let bytes: u64 = system.map(|buffer| buffer.bytes).sum();
+        bytes + self.svm.pages() * PAGE
+    }
+
     /// Forgets a queue's claims. The queue itself must have been taken off the runner.
     pub(crate) fn release(&mut self, record: &QueueRecord) {
+        if let Some((first, pages)) = record.svm_save {
+            self.svm.release(first, pages);
+        }
         let Some(device) = self.devices.get_mut(record.device) else { return };
         for start in &record.buffers {
             if let Some(mapping) = device.mappings.get_mut(start) {

@@ -69,27 +69,48 @@ pub(crate) fn access_ok(address: u64, bytes: u64) -> bool {
     address.checked_add(bytes).is_some_and(|end| end <= 1 << 47)
 }
 
+/// A part of the process's address space, as `/proc/self/maps` shows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Area {
+    pub(crate) start: u64,
+    pub(crate) end: u64,
+    pub(crate) read: bool,
+    pub(crate) write: bool,
+    /// Pages of the kernel's own, such as the clock's: mapped without page structures.
+    pub(crate) special: bool,
+}
+
+fn area(line: &str) -> Option<Area> {
+    let mut fields = line.split(' ');
+    let (low, high) = fields.next()?.split_once('-')?;
+    let access = fields.next()?;
+    Some(Area {
+        start: u64::from_str_radix(low, 16).ok()?,
+        end: u64::from_str_radix(high, 16).ok()?,
+        read: access.starts_with('r'),
+        write: access.get(1..)?.starts_with('w'),
+        special: line.contains("[vvar") || line.ends_with("[vsyscall]"),
+    })
+}
+
+/// The parts of the range, cut to it; `None` when a page of it belongs to none.
+pub(crate) fn areas(address: u64, bytes: u64) -> Option<Vec<Area>> {
+    let end = address.checked_add(bytes)?;
+    let maps = std::fs::read_to_string("/proc/self/maps").ok()?;
+    let mut areas = Vec::new();
+    let mut at = address;
+    for area in maps.lines().filter_map(area) {
+        if at < end && (area.start..area.end).contains(&at) {
+            areas.push(Area { start: at, end: area.end.min(end), ..area });
+            at = area.end;
+        }
+    }
+    (at >= end).then_some(areas)
+}
+
 /// Whether every page of the range belongs to a readable (and `writable`) mapping, as pinning a
 /// user range needs.
 pub(crate) fn is_ordinary_memory(address: u64, bytes: u64, writable: bool) -> bool {
-    let Some(end) = address.checked_add(bytes) else { return false };
-    let Ok(maps) = std::fs::read_to_string("/proc/self/maps") else { return false };
-    let mut at = address;
-    for line in maps.lines() {
-        let mut fields = line.split(' ');
-        let (Some(range), Some(access)) = (fields.next(), fields.next()) else { continue };
-        let Some((low, high)) = range.split_once('-') else { continue };
-        let bounds = (u64::from_str_radix(low, 16), u64::from_str_radix(high, 16));
-        let (Ok(low), Ok(high)) = bounds else { continue };
-        if (low..high).contains(&at) {
-            if !access.starts_with('r') || writable && !access.starts_with("rw") {
-                return false;
-            }
-            at = high;
-            if at >= end {
-                return true;
-            }
-        }
-    }
-    false
+    let allowed = |area: &Area| area.read && (area.write || !writable);
+    areas(address, bytes).is_some_and(|areas| areas.iter().all(allowed))
 }

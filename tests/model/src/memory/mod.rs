@@ -97,6 +97,25 @@ impl Table {
         let range = self.ranges.get(after.checked_sub(1)?)?;
         (address < range.end).then_some(range)
     }
+
+    /// Takes out what lies in `start..end`, splitting ranges at the borders. True when anything did.
+    fn remove(&mut self, start: u64, end: u64) -> bool {
+        let first = self.ranges.partition_point(|range| range.end <= start);
+        let last = self.ranges.partition_point(|range| range.start < end);
+        if first >= last {
+            return false;
+        }
+        let mut keep = Vec::new();
+        if let Some(range) = self.ranges.get(first).filter(|range| range.start < start) {
+            keep.push(Range { end: start, ..*range });
+        }
+        if let Some(range) = self.ranges.get(last - 1).filter(|range| range.end > end) {
+            let skip = usize::try_from(end - range.start).unwrap_or(usize::MAX);
+            keep.push(Range { start: end, host: range.host.wrapping_add(skip), ..*range });
+        }
+        self.ranges.splice(first..last, keep);
+        true
+    }
 }
 
 /// The GPU page table of one process on one GPU.
@@ -143,6 +162,34 @@ impl AddressSpace {
         Ok(())
     }
 
+    /// As [`AddressSpace::map`], in place of whatever is mapped there: no access finds the range
+    /// unmapped meanwhile.
+    ///
+    /// # Errors
+    /// [`MapError::Range`] when the range is empty or wraps; nothing changes then.
+    ///
+    /// # Safety
+    /// As for [`AddressSpace::map`].
+    #[allow(unsafe_code)]
+    pub unsafe fn remap(
+        &self,
+        start: u64,
+        bytes: u64,
+        host: *mut u8,
+        access: Access,
+    ) -> Result<(), MapError> {
+        let end = start
+            .checked_add(bytes)
+            .filter(|_| bytes != 0)
+            .ok_or(MapError::Range { start, bytes })?;
+        let mut table = self.table.write().unwrap_or_else(PoisonError::into_inner);
+        table.remove(start, end);
+        let at = table.ranges.partition_point(|range| range.end <= start);
+        table.ranges.insert(at, Range { start, end, host, access });
+        self.generation.fetch_add(1, Ordering::Release);
+        Ok(())
+    }
+
     /// Removes every mapping inside `bytes` bytes at `start`, splitting ranges at the borders. On
     /// return no wave accesses the memory any more: running slices are waited for. Must not be
     /// called by a thread that holds a [`View`].
@@ -151,22 +198,11 @@ impl AddressSpace {
     pub fn unmap(&self, start: u64, bytes: u64) -> bool {
         let end = start.saturating_add(bytes);
         let mut table = self.table.write().unwrap_or_else(PoisonError::into_inner);
-        let first = table.ranges.partition_point(|range| range.end <= start);
-        let last = table.ranges.partition_point(|range| range.start < end);
-        if first >= last {
-            return false;
+        let removed = table.remove(start, end);
+        if removed {
+            self.generation.fetch_add(1, Ordering::Release);
         }
-        let mut keep = Vec::new();
-        if let Some(range) = table.ranges.get(first).filter(|range| range.start < start) {
-            keep.push(Range { end: start, ..*range });
-        }
-        if let Some(range) = table.ranges.get(last - 1).filter(|range| range.end > end) {
-            let skip = usize::try_from(end - range.start).unwrap_or(usize::MAX);
-            keep.push(Range { start: end, host: range.host.wrapping_add(skip), ..*range });
-        }
-        table.ranges.splice(first..last, keep);
-        self.generation.fetch_add(1, Ordering::Release);
-        true
+        removed
     }
 
     /// Changes whenever the page table changes.

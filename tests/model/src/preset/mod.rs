@@ -3,6 +3,8 @@
 mod gfx1100;
 mod gfx90a;
 
+use kfd::abi::Capability;
+
 use crate::profile::Profile;
 use crate::sysfs::{Cache, Node, Properties, Topology};
 use crate::{GpuInfo, Target};
@@ -53,9 +55,6 @@ pub struct Preset {
     large_bar: bool,
 }
 
-/// `HSA_CAP_SVMAPI_SUPPORTED`.
-const CAPABILITY_SVM: u64 = 1 << 27;
-
 impl Preset {
     /// A Radeon RX 7900 XTX: 96 CUs, 24 GiB.
     pub const fn gfx1100() -> Self {
@@ -102,7 +101,8 @@ impl Preset {
 
     /// The topology node number `index`, the `ordinal`-th GPU.
     fn node(&self, index: u64, ordinal: u64, profile: Profile, svm: bool) -> Node {
-        let capability = if svm { self.capability } else { self.capability & !CAPABILITY_SVM };
+        let bit = u64::from(Capability::SVMAPI_SUPPORTED.bits());
+        let capability = if svm { self.capability } else { self.capability & !bit };
         let mut properties = Properties::from([
             ("cpu_cores_count", 0),
             ("simd_count", self.cus * self.simd_per_cu),

@@ -116,7 +116,7 @@ impl Queue {
             scratch,
             apertures: APERTURES,
             trap: device.trap_handler(),
-            trap_enabled: device.info.traps_enabled(),
+            trap_enabled: device.traps_enabled(),
             dispatch_index: state.next,
             doorbell_id: self.setup.doorbell,
         };

@@ -1,7 +1,9 @@
 //! How a queue reports an error (docs/ABI.md §Queue errors).
 
 use kfd::GpuId;
-use kfd::abi::{ContextSaveAreaHeader, HsaMemoryExceptionData, MemoryExceptionFailure};
+use kfd::abi::{
+    ContextSaveAreaHeader, ExceptionCode, HsaMemoryExceptionData, MemoryExceptionFailure,
+};
 
 use super::signal::field;
 use super::{Device, Halt, Queue, Runner, State};
@@ -61,10 +63,9 @@ impl Runner {
         if let Err(access) = raised {
             self.access_error(queue, state, access);
         }
-        // CP_BAD_OPCODE: the process's runtime hears of it, and MES chips lose the queue.
-        if self.runtime_enabled() {
-            self.send_to_runtime(queue, bit(error.code));
-        }
+        // CP_BAD_OPCODE: the debugger or the process's runtime hears of it, and MES chips lose
+        // the queue.
+        self.queue_exception(queue, bit(error.code));
         if self.suspends_bad_queues() && queue.setup.device.info.has_mes() {
             state.suspended = true;
             state.mapped = false;
@@ -102,12 +103,12 @@ impl Runner {
                 if fault.not_present { "nothing mapped" } else { "access not allowed" },
             ),
         );
-        if !self.evict(device) {
-            return; // already evicted: hardware no longer runs the process
+        if device.is_evicted() {
+            return; // hardware no longer runs the process
         }
         // The fault status has a bit for a missing translation and one for a refused write, which
         // is set for writes to missing pages as well. NoExecute is never set on gfx9 and later.
-        self.events().memory_exception(HsaMemoryExceptionData {
+        let data = HsaMemoryExceptionData {
             failure: MemoryExceptionFailure {
                 not_present: fault.not_present.into(),
                 read_only: fault.write.into(),
@@ -117,7 +118,16 @@ impl Runner {
             va: fault.address - fault.address % PAGE,
             gpu_id: GpuId(device.info.id),
             ..HsaMemoryExceptionData::default()
-        });
+        };
+        let violation = ExceptionCode::DEVICE_MEMORY_VIOLATION;
+        // A debugger that wants it decides what becomes of the process.
+        let taken = self.debug().raise_device(device.info.id, violation, Some(data));
+        if !taken {
+            if !self.evict(device) {
+                return;
+            }
+            self.events().memory_exception(data);
+        }
         let name = std::fs::read_to_string("/proc/self/comm").unwrap_or_default();
         device
             .smi
@@ -126,14 +136,15 @@ impl Runner {
 
     /// `s_sendmsg MSG_INTERRUPT` of a wave on `device`.
     pub(super) fn wave_interrupt(&self, device: &Device, data: u32, privileged: bool) {
-        if privileged && self.runtime_enabled() {
+        if privileged {
             let (doorbell, codes) = (data & 0x3ff, u64::from(data >> 10 & 0x3fff));
             if codes & queue_mask() != 0 {
                 let queue = self.find(|queue| {
                     std::ptr::eq(&*queue.setup.device, device) && queue.setup.doorbell == doorbell
                 });
-                if let Some(queue) = queue {
-                    self.send_to_runtime(&queue, codes);
+                if let Some(queue) = queue
+                    && self.queue_exception(&queue, codes)
+                {
                     return;
                 }
             }
@@ -141,9 +152,22 @@ impl Runner {
         self.interrupt(data & 0xff_ffff, 24);
     }
 
+    /// `kfd_set_dbg_ev_from_interrupt` for a queue: the debugger takes the exception, or the
+    /// process's runtime. False if there is neither.
+    fn queue_exception(&self, queue: &Queue, codes: u64) -> bool {
+        if self.debug().raise_queue(queue.setup.id, codes) {
+            return true;
+        }
+        let enabled = self.debug().runtime_enabled();
+        if enabled {
+            self.send_to_runtime(queue, codes);
+        }
+        enabled
+    }
+
     /// `kfd_send_exception_to_runtime`: ORs the codes into the word that the save area's header
     /// names, then sets its event.
-    fn send_to_runtime(&self, queue: &Queue, codes: u64) {
+    pub(crate) fn send_to_runtime(&self, queue: &Queue, codes: u64) {
         let header: Result<ContextSaveAreaHeader, _> = user::read(queue.setup.save_area);
         let Ok(header) = header else { return };
         let Ok(old) = user::read::<u64>(header.err_payload_addr) else { return };

@@ -41,6 +41,8 @@ pub(crate) struct Device {
     trap: Mutex<Option<TrapSetup>>,
     /// The process's queues on this GPU are evicted for good.
     evicted: AtomicBool,
+    /// A debugger has the GPU set up for this process.
+    debugged: AtomicBool,
     pub(crate) smi: smi::Clients,
 }
 
@@ -51,6 +53,7 @@ impl Device {
             space: Arc::new(AddressSpace::new()),
             trap: Mutex::new(None),
             evicted: AtomicBool::new(false),
+            debugged: AtomicBool::new(false),
             smi: smi::Clients::default(),
         }
     }
@@ -62,6 +65,16 @@ impl Device {
 
     fn trap_handler(&self) -> Option<TrapSetup> {
         *self.trap.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A debugger sets up the GPU, or leaves it.
+    pub(crate) fn set_debugged(&self, debugged: bool) {
+        self.debugged.store(debugged, Ordering::Release);
+    }
+
+    /// STATUS.TRAP_EN of new waves: where it is off, a debugger turns it on.
+    fn traps_enabled(&self) -> bool {
+        self.info.traps_enabled() || self.debugged.load(Ordering::Acquire)
     }
 
     /// The GPU's clock counter, in ticks of the chip's reference clock.
@@ -79,6 +92,15 @@ impl Device {
         let (pid, node) = (std::process::id(), self.info.id);
         let payload = format!("{nanoseconds} -{pid} {node:x} {trigger}");
         self.smi.raise(smi::event::QUEUE_EVICTION, &payload);
+    }
+
+    /// Tells SMI clients that pages of an SVM range were taken off the GPU.
+    pub(crate) fn tell_svm_unmap(&self, first_page: u64, pages: u64) {
+        let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+        let nanoseconds = i128::from(now.tv_sec) * 1_000_000_000 + i128::from(now.tv_nsec);
+        let (pid, node, trigger) = (std::process::id(), self.info.id, smi::UNMAPPED_BY_PROCESS);
+        let payload = format!("{nanoseconds} -{pid} @{first_page:x}({pages:x}) {node:x} {trigger}");
+        self.smi.raise(smi::event::UNMAP_FROM_GPU, &payload);
     }
 
     fn is_evicted(&self) -> bool {
@@ -152,6 +174,8 @@ struct State {
     mapped: bool,
     /// Taken off hardware by the kernel after a bad packet.
     suspended: bool,
+    /// Suspended by the debugger.
+    held: bool,
     destroyed: bool,
     halt: Halt,
     /// Packets below this index may be fetched.
@@ -189,6 +213,7 @@ impl Queue {
                 tunables,
                 mapped: false,
                 suspended: false,
+                held: false,
                 destroyed: false,
                 halt: Halt::No,
                 fetch_limit: 0,
@@ -233,6 +258,31 @@ impl Queue {
         self.lock().tunables.ring_bytes
     }
 
+    pub(crate) fn ring(&self) -> u64 {
+        self.lock().tunables.ring
+    }
+
+    /// Addresses of the read pointer and the write pointer.
+    pub(crate) fn pointers(&self) -> (u64, u64) {
+        (self.setup.read_pointer, self.setup.write_pointer)
+    }
+
+    pub(crate) fn save_area(&self) -> u64 {
+        self.setup.save_area
+    }
+
+    /// Whether the debugger has it suspended.
+    pub(crate) fn is_held(&self) -> bool {
+        self.lock().held
+    }
+
+    /// Suspends or resumes it for the debugger. Gives the launches to be taken off hardware.
+    fn hold(&self, hold: bool) -> Vec<Job> {
+        let mut state = self.lock();
+        state.held = hold;
+        state.leave_hardware()
+    }
+
     /// `QUEUE_IS_ACTIVE`, without the process-wide eviction.
     pub(crate) fn is_active(&self) -> bool {
         let state = self.lock();
@@ -243,18 +293,24 @@ impl Queue {
     fn update(&self, tunables: Tunables) -> Vec<Job> {
         let mut state = self.lock();
         state.tunables = tunables;
-        if state.wants_hardware() {
-            return Vec::new();
-        }
-        state.mapped = false;
-        state.flights.iter().filter_map(|flight| flight.job.clone()).collect()
+        state.leave_hardware()
     }
 }
 
 impl State {
     fn wants_hardware(&self) -> bool {
         let t = &self.tunables;
-        t.ring != 0 && t.ring_bytes != 0 && t.percentage > 0 && !self.suspended && !self.destroyed
+        let stopped = self.suspended || self.held || self.destroyed;
+        t.ring != 0 && t.ring_bytes != 0 && t.percentage > 0 && !stopped
+    }
+
+    /// The launches to be taken off hardware, if the queue no longer wants it.
+    fn leave_hardware(&mut self) -> Vec<Job> {
+        if self.wants_hardware() {
+            return Vec::new();
+        }
+        self.mapped = false;
+        self.flights.iter().filter_map(|flight| flight.job.clone()).collect()
     }
 
     fn packets(&self) -> u64 {

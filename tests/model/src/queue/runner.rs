@@ -10,6 +10,7 @@ use crate::diagnostics::Diagnostics;
 use crate::event::Events;
 use crate::exec::Engine;
 use crate::fault::FaultPlan;
+use crate::kernel::Debug;
 
 /// Wave instructions that one step of a stepped model runs.
 const STEP_BUDGET: u64 = 4096;
@@ -41,7 +42,7 @@ pub(crate) struct Runner {
     events: Arc<Events>,
     diagnostics: Arc<Diagnostics>,
     faults: Arc<FaultPlan>,
-    runtime_enabled: AtomicBool,
+    debug: Arc<Debug>,
     late: Mutex<Vec<Late>>,
     stop: AtomicBool,
     /// The watching thread, to be woken and joined.
@@ -59,6 +60,7 @@ impl Runner {
         suspends_bad_queues: bool,
         workers: Option<usize>,
         events: Arc<Events>,
+        debug: Arc<Debug>,
         diagnostics: Arc<Diagnostics>,
         faults: Arc<FaultPlan>,
     ) -> Arc<Self> {
@@ -73,7 +75,7 @@ impl Runner {
             events,
             diagnostics,
             faults,
-            runtime_enabled: AtomicBool::new(false),
+            debug,
             late: Mutex::default(),
             stop: AtomicBool::new(false),
             thread: Mutex::default(),
@@ -113,13 +115,9 @@ impl Runner {
         self.diagnostics.add(queue.gpu_id(), Some(queue.setup.id), text);
     }
 
-    /// Whether the process called RUNTIME_ENABLE.
-    pub(crate) fn runtime_enabled(&self) -> bool {
-        self.runtime_enabled.load(Ordering::Acquire)
-    }
-
-    pub(crate) fn set_runtime_enabled(&self, enabled: bool) {
-        self.runtime_enabled.store(enabled, Ordering::Release);
+    /// The debugger of the process.
+    pub(super) fn debug(&self) -> &Debug {
+        &self.debug
     }
 
     fn snapshot(&self) -> Vec<Arc<Queue>> {
@@ -159,8 +157,20 @@ impl Runner {
 
     /// Changes a queue. If that takes it off hardware, none of its waves runs on return.
     pub(crate) fn update(&self, queue: &Queue, tunables: Tunables) {
-        let jobs = queue.update(tunables);
-        for job in &jobs {
+        self.pause(&queue.update(tunables));
+    }
+
+    /// Suspends or resumes a queue for the debugger: on return from the first none of its waves
+    /// runs. True if it has launches in flight.
+    pub(crate) fn hold(&self, queue: &Queue, hold: bool) -> bool {
+        let jobs = queue.hold(hold);
+        self.pause(&jobs);
+        !jobs.is_empty()
+    }
+
+    /// Waits until none of the launches runs.
+    fn pause(&self, jobs: &[super::Job]) {
+        for job in jobs {
             job.pause();
         }
         while !jobs.iter().all(super::Job::is_paused) {

@@ -41,13 +41,18 @@ impl Context<'_> {
         }
         let system_limit = self.model.config.system_bytes;
         let process = self.process()?;
-        let system_used: u64 = process
-            .devices
-            .iter()
-            .flat_map(|device| device.buffers.values())
-            .filter(|buffer| !buffer.flags.contains(AllocFlags::VRAM))
-            .map(|buffer| buffer.bytes)
-            .sum();
+        let is_svm = |address: u64| {
+            let last = address.saturating_add(args.size - 1);
+            process.svm.overlaps(address / PAGE, last / PAGE)
+        };
+        // Video memory without an address has none to be taken.
+        let placed = args.va_addr != 0 || !flags.contains(AllocFlags::VRAM);
+        if placed && is_svm(args.va_addr)
+            || flags.contains(AllocFlags::USERPTR) && is_svm(args.mmap_offset)
+        {
+            return Err(Errno::ADDRINUSE);
+        }
+        let system_used = process.system_bytes();
         let arena = Arc::clone(&process.arena);
         let mmap_offset = process.next_mmap_offset;
         let device = process.device(args.gpu_id.0)?;

@@ -2,10 +2,9 @@
 
 use kfd::GpuId;
 use kfd::abi::{
-    AcquireVmArgs, CachePolicy, CriuArgs, DbgTrapArgs, GetClockCountersArgs,
-    GetProcessAperturesArgs, GetProcessAperturesNewArgs, GetTileConfigArgs, GetVersionArgs,
-    ProcessDeviceApertures, RuntimeEnableArgs, SetMemoryPolicyArgs, SetScratchBackingVaArgs,
-    SetTrapHandlerArgs, SmiEventsArgs,
+    AcquireVmArgs, CachePolicy, CriuArgs, GetClockCountersArgs, GetProcessAperturesArgs,
+    GetProcessAperturesNewArgs, GetTileConfigArgs, GetVersionArgs, ProcessDeviceApertures,
+    SetMemoryPolicyArgs, SetScratchBackingVaArgs, SetTrapHandlerArgs, SmiEventsArgs,
 };
 use kfd::sys::{Errno, FileId};
 use rustix::time::ClockId;
@@ -20,10 +19,7 @@ use crate::exec::TrapSetup;
 use crate::queue::APERTURES;
 
 /// Last address of the GPUVM aperture: user addresses have 47 bits.
-const GPUVM_LIMIT: u64 = (1 << 47) - 1;
-
-/// `KFD_RUNTIME_ENABLE_MODE_ENABLE_MASK`.
-const RUNTIME_ENABLE: u32 = 1;
+pub(super) const GPUVM_LIMIT: u64 = (1 << 47) - 1;
 
 impl Context<'_> {
     pub(super) fn get_version(&mut self, args: &mut GetVersionArgs) -> Result<(), Errno> {
@@ -172,27 +168,5 @@ impl Context<'_> {
     pub(super) fn criu_op(&mut self, args: &mut CriuArgs) -> Result<(), Errno> {
         const OPERATIONS: u32 = 5;
         if args.op.0 >= OPERATIONS { Err(Errno::INVAL) } else { Err(Errno::NODEV) }
-    }
-
-    pub(super) fn runtime_enable(&mut self, args: &mut RuntimeEnableArgs) -> Result<(), Errno> {
-        let process = self.process()?;
-        if args.mode_mask.bits() & RUNTIME_ENABLE == 0 {
-            process.runner.set_runtime_enabled(false);
-            return Ok(());
-        }
-        if process.runner.runtime_enabled() {
-            return Err(Errno::BUSY);
-        }
-        if !process.queues.is_empty() {
-            return Err(Errno::EXIST);
-        }
-        process.runner.set_runtime_enabled(true);
-        Ok(())
-    }
-
-    /// Debugging is not modelled: answers as for a process that is not being debugged, or cannot
-    /// be found.
-    pub(super) fn debug_trap(&mut self, args: &mut DbgTrapArgs) -> Result<(), Errno> {
-        if args.pid == std::process::id() { Err(Errno::INVAL) } else { Err(Errno::SRCH) }
     }
 }

@@ -3,11 +3,15 @@
 //! Source: Linux 6.12.117, drivers/gpu/drm/amd/amdkfd/kfd_chardev.c (docs/ABI.md §Model).
 
 mod alloc;
+mod debug;
+mod debug_query;
+mod debug_queues;
 mod events;
 mod info;
 mod map;
 mod queue;
 mod share;
+pub(super) mod svm;
 
 use std::sync::MutexGuard;
 use std::sync::atomic::Ordering;
@@ -86,12 +90,20 @@ fn with<T: FromBytes + IntoBytes + Immutable>(
     data: &mut [u8],
     handler: impl FnOnce(&mut T) -> Result<(), Errno>,
 ) -> Result<u32, Errno> {
+    with_result(data, |args| handler(args).map(|()| 0))
+}
+
+/// As [`with`], for a call that has a result.
+fn with_result<T: FromBytes + IntoBytes + Immutable>(
+    data: &mut [u8],
+    handler: impl FnOnce(&mut T) -> Result<u32, Errno>,
+) -> Result<u32, Errno> {
     let (mut args, _) = T::read_from_prefix(data).map_err(|_| Errno::INVAL)?;
     let result = handler(&mut args);
     for (to, from) in data.iter_mut().zip(args.as_bytes()) {
         *to = *from;
     }
-    result.map(|()| 0)
+    result
 }
 
 impl Model {
@@ -160,16 +172,18 @@ impl Model {
     }
 
     fn handle(&self, number: u32, data: &mut [u8]) -> Result<u32, Errno> {
-        if number == 0x0c {
-            // Sleeps, so it must not hold the process's lock.
-            return with(data, |args| self.wait_events(args));
+        match number {
+            // Those may sleep, so they must not hold the process's lock.
+            0x03 => return with(data, |args| self.destroy_queue_unheld(args)),
+            0x0c => return with(data, |args| self.wait_events(args)),
+            0x25 => return with(data, |args| self.runtime_enable(args)),
+            _ => {}
         }
         let mut context = Context { model: self, state: self.lock() };
         let c = &mut context;
         match number {
             0x01 => with(data, |args| c.get_version(args)),
             0x02 => with(data, |args| c.create_queue(args)),
-            0x03 => with(data, |args| c.destroy_queue(args)),
             0x04 => with(data, |args| c.set_memory_policy(args)),
             0x05 => with(data, |args| c.get_clock_counters(args)),
             0x06 => with(data, |args| c.get_process_apertures(args)),
@@ -194,12 +208,12 @@ impl Model {
             0x1d => with(data, |args| c.import_dmabuf(args)),
             0x1e => with(data, |args| c.alloc_queue_gws(args)),
             0x1f => with(data, |args| c.smi_events(args)),
-            0x20 | 0x21 => Err(Errno::PERM), // no CONFIG_HSA_AMD_SVM, as in Debian's kernels
+            0x20 => c.svm(data),
+            0x21 => with(data, |args| c.set_xnack_mode(args)),
             0x22 => with(data, |args| c.criu_op(args)),
             0x23 => with(data, |args| c.available_memory(args)),
             0x24 => with(data, |args| c.export_dmabuf(args)),
-            0x25 => with(data, |args| c.runtime_enable(args)),
-            0x26 => with(data, |args| c.debug_trap(args)),
+            0x26 => with_result(data, |args| c.debug_trap(args)),
             _ => Err(Errno::NOTTY),
         }
     }

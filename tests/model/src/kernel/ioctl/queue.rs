@@ -90,14 +90,15 @@ fn buffer(device: &ProcessDevice, address: u64, bytes: u64) -> Result<u64, Errno
     Ok(start)
 }
 
-/// `kfd_queue_acquire_buffers`: the mappings that the queue holds. The ring comes third.
+/// `kfd_queue_acquire_buffers`: the mappings that the queue holds. The ring comes third. A save
+/// area that is no buffer has to be in SVM ranges.
 fn buffers(
     profile: Profile,
     device: &ProcessDevice,
     args: &CreateQueueArgs,
     ring_bytes: u32,
     compute: bool,
-) -> Result<Vec<u64>, Errno> {
+) -> Result<(Vec<u64>, Option<(u64, u64)>), Errno> {
     let info = &device.device.info;
     let mut held = vec![
         buffer(device, args.write_pointer_address, PAGE)?,
@@ -105,7 +106,7 @@ fn buffers(
         buffer(device, args.ring_base_address, ring_bytes.into())?,
     ];
     if !compute {
-        return Ok(held);
+        return Ok((held, None));
     }
     let exact = profile.wants_exact_sizes();
     let fits = |given: u64, needed| if exact { given == needed } else { given >= needed };
@@ -123,8 +124,13 @@ fn buffers(
         return Err(Errno::INVAL);
     }
     let bytes = info.save_area_bytes(args.ctx_save_restore_size.into());
-    held.push(buffer(device, args.ctx_save_restore_address, bytes)?);
-    Ok(held)
+    match buffer(device, args.ctx_save_restore_address, bytes) {
+        Ok(start) => {
+            held.push(start);
+            Ok((held, None))
+        }
+        Err(_) => Ok((held, Some((args.ctx_save_restore_address / PAGE, bytes / PAGE)))),
+    }
 }
 
 /// Before 6.12 only MES chips looked at a buffer: the write pointer's.
@@ -166,12 +172,16 @@ impl Context<'_> {
             return Err(Errno::INVAL);
         }
         let doorbells = device.doorbell_page(&arena).map_err(|_| Errno::NOMEM)?;
-        let mut held = Vec::new();
+        let (mut held, mut svm_save) = (Vec::new(), None);
         if profile.checks_queue_buffers() {
-            held = buffers(profile, device, args, args.ring_size, compute)?;
+            (held, svm_save) = buffers(profile, device, args, args.ring_size, compute)?;
         } else if info.has_mes() {
             check_write_pointer(device, args.write_pointer_address)?;
         }
+        let save_ranges = match svm_save {
+            Some((first, pages)) => process.svm.save_area(first, pages, index)?,
+            None => Vec::new(),
+        };
         let ring = held.get(2).copied();
 
         let own = process.queues.values().filter(|record| record.device == index);
@@ -193,6 +203,8 @@ impl Context<'_> {
         } else {
             sdma_doorbell(&info, &kind, &taken)?
         };
+        let debugged = process.debug.is_enabled();
+        process.svm.hold(&save_ranges);
         let device = process.devices.get_mut(index).ok_or(Errno::INVAL)?;
         for start in &held {
             if let Some(mapping) = device.mappings.get_mut(start) {
@@ -225,6 +237,18 @@ impl Context<'_> {
         };
         let record = QueueRecord {
             queue: Arc::clone(&queue),
+            order: process.next_queue,
+            kind: match kind.format {
+                Format::Pm4 => QueueType::COMPUTE,
+                Format::Aql => QueueType::COMPUTE_AQL,
+                Format::Sdma if kind.xgmi => QueueType::SDMA_XGMI,
+                Format::Sdma => QueueType::SDMA,
+            },
+            save_bytes: args.ctx_save_restore_size,
+            svm_save,
+            has_cu_mask: false,
+            debug_workaround: debugged && info.has_debug_workaround(),
+            dying: false,
             device: index,
             buffers: held,
             ring,
@@ -232,7 +256,9 @@ impl Context<'_> {
             sysfs_type,
             has_gws: false,
         };
+        process.next_queue += 1;
         process.queues.insert(id, record);
+        process.debug.queue_created(id);
         process.runner.add(queue);
         args.queue_id = QueueId(id);
         args.doorbell_offset =
@@ -240,10 +266,24 @@ impl Context<'_> {
         Ok(())
     }
 
+    /// `wait_on_destroy_queue`: whether the queue must first be resumed by the debugger. `again`
+    /// when this very call has waited for that.
+    pub(super) fn destroy_must_wait(&mut self, id: QueueId, again: bool) -> Result<bool, Errno> {
+        let process = self.process()?;
+        let debugged = process.debug.is_enabled();
+        let record = process.queues.get_mut(&id.0).ok_or(Errno::INVAL)?;
+        if record.dying && !again {
+            return Err(Errno::BUSY);
+        }
+        record.dying = true;
+        Ok(debugged && record.queue.is_held())
+    }
+
     pub(super) fn destroy_queue(&mut self, args: &mut DestroyQueueArgs) -> Result<(), Errno> {
         let process = self.process()?;
         let record = process.queues.remove(&args.queue_id.0).ok_or(Errno::INVAL)?;
         process.runner.remove(&record.queue);
+        process.debug.queue_destroyed(args.queue_id.0, record.queue.gpu_id());
         process.release(&record);
         Ok(())
     }
@@ -293,13 +333,17 @@ impl Context<'_> {
         let mut mask = vec![0; words * 4];
         user::read_bytes(args.cu_mask_ptr, &mut mask)?;
         let process = self.process()?;
-        let record = process.queues.get(&args.queue_id.0).ok_or(Errno::FAULT)?;
+        let record = process.queues.get_mut(&args.queue_id.0).ok_or(Errno::FAULT)?;
+        if record.debug_workaround {
+            return Err(Errno::BUSY);
+        }
         // gfx10 and later place work on pairs of CUs.
         let paired = record.queue.device().info.gfx_version >= 10_00_00;
         let uneven = |byte: &u8| (byte ^ byte >> 1) & 0x55 != 0;
         if paired && mask.iter().any(uneven) {
             return Err(Errno::INVAL);
         }
+        record.has_cu_mask = true;
         // Placement on CUs is not modelled: nothing that a program may rely on depends on it.
         Ok(())
     }
@@ -326,6 +370,10 @@ impl Context<'_> {
         let (device, held) = (record.device, record.has_gws);
         if record.queue.device().info.gws == 0 {
             return Err(Errno::NODEV);
+        }
+        let info = &record.queue.device().info;
+        if process.debug.is_enabled() && !info.debugs_with_gws() {
+            return Err(Errno::BUSY);
         }
         let mut others = process.queues.iter().filter(|(id, _)| **id != args.queue_id.0);
         let other = others.any(|(_, record)| record.device == device && record.has_gws);

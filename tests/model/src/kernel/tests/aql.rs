@@ -13,14 +13,14 @@ use super::{Client, Page};
 use crate::{Preset, Profile};
 
 /// A queue, a page of signals, an event page.
-struct Rig {
-    client: Client,
+pub(super) struct Rig {
+    pub(super) client: Client,
     args: CreateQueueArgs,
     ring: Page,
     pointers: Page,
-    save: Page,
+    pub(super) save: Page,
     doorbells: Page,
-    signals: Page,
+    pub(super) signals: Page,
     events: Page,
     next: u64,
 }
@@ -32,7 +32,7 @@ impl Rig {
         Self::on(Client::stepped(preset, profile))
     }
 
-    fn on(client: Client) -> Self {
+    pub(super) fn on(client: Client) -> Self {
         let events = client.page(GTT, 32768);
         let mut first =
             kfd::abi::CreateEventArgs { event_page_offset: events.handle, ..Default::default() };
@@ -47,17 +47,17 @@ impl Rig {
     }
 
     /// Signal number `index`, with a value.
-    fn signal(&self, index: usize, value: i64) -> u64 {
+    pub(super) fn signal(&self, index: usize, value: i64) -> u64 {
         self.signals.u64(index * 64 + 8).store(value.cast_unsigned(), Release);
         self.signals.address() + index as u64 * 64
     }
 
-    fn value(&self, index: usize) -> i64 {
+    pub(super) fn value(&self, index: usize) -> i64 {
         self.signals.u64(index * 64 + 8).load(Acquire).cast_signed()
     }
 
     /// Writes a packet, header last; rings with its index.
-    fn submit(&mut self, header: u32, body: &[(usize, u64)]) -> u64 {
+    pub(super) fn submit(&mut self, header: u32, body: &[(usize, u64)]) -> u64 {
         let index = self.next;
         self.next += 1;
         let slot = usize::try_from(index % SLOTS).unwrap() * 64;
@@ -83,7 +83,7 @@ impl Rig {
         self.doorbells.u64(at).store(value, Release);
     }
 
-    fn settle(&self) {
+    pub(super) fn settle(&self) {
         for _ in 0..100 {
             self.client.model.relax(0);
         }
@@ -103,7 +103,7 @@ impl Rig {
     }
 }
 
-const BARRIER_AND: u32 = 0x1503;
+pub(super) const BARRIER_AND: u32 = 0x1503;
 const BARRIER_OR: u32 = 0x1505;
 const VENDOR: u32 = 0x1500;
 

@@ -2,10 +2,12 @@
 
 mod aql;
 mod client;
+mod debug;
 mod events;
 mod fork;
 mod ioctls;
 mod memory;
 mod queues;
+mod svm;
 
 pub(super) use client::{Client, Page};
