@@ -1,7 +1,6 @@
 //! RUNTIME_ENABLE, and DBG_TRAP of a process on itself.
 //!
-//! Source: Linux 6.12.117, kfd_chardev.c, kfd_debug.c, kfd_device_queue_manager.c (docs/ABI.md
-//! §Model, Debugging).
+//! Source: Linux 6.12.117, kfd_chardev.c and kfd_debug.c (docs/ABI.md §Model, Debugging).
 
 use std::sync::Arc;
 
