@@ -90,7 +90,16 @@ fn buffer(device: &ProcessDevice, address: u64, bytes: u64) -> Result<u64, Errno
     Ok(start)
 }
 
-/// `kfd_queue_acquire_buffers`: the mappings that the queue holds. The ring comes third. A save
+/// What a queue holds.
+#[derive(Default)]
+struct Held {
+    /// Starts of mappings. The ring comes third.
+    mappings: Vec<u64>,
+    /// First page and pages of a save area in SVM ranges.
+    svm_save: Option<(u64, u64)>,
+}
+
+/// `kfd_queue_acquire_buffers`: the mappings that the queue holds. A save
 /// area that is no buffer has to be in SVM ranges.
 fn buffers(
     profile: Profile,
@@ -98,7 +107,7 @@ fn buffers(
     args: &CreateQueueArgs,
     ring_bytes: u32,
     compute: bool,
-) -> Result<(Vec<u64>, Option<(u64, u64)>), Errno> {
+) -> Result<Held, Errno> {
     let info = &device.device.info;
     let mut held = vec![
         buffer(device, args.write_pointer_address, PAGE)?,
@@ -106,7 +115,7 @@ fn buffers(
         buffer(device, args.ring_base_address, ring_bytes.into())?,
     ];
     if !compute {
-        return Ok((held, None));
+        return Ok(Held { mappings: held, svm_save: None });
     }
     let exact = profile.wants_exact_sizes();
     let fits = |given: u64, needed| if exact { given == needed } else { given >= needed };
@@ -124,13 +133,10 @@ fn buffers(
         return Err(Errno::INVAL);
     }
     let bytes = info.save_area_bytes(args.ctx_save_restore_size.into());
-    match buffer(device, args.ctx_save_restore_address, bytes) {
-        Ok(start) => {
-            held.push(start);
-            Ok((held, None))
-        }
-        Err(_) => Ok((held, Some((args.ctx_save_restore_address / PAGE, bytes / PAGE)))),
-    }
+    let save = buffer(device, args.ctx_save_restore_address, bytes);
+    held.extend(save.ok());
+    let pages = (args.ctx_save_restore_address / PAGE, bytes / PAGE);
+    Ok(Held { mappings: held, svm_save: save.is_err().then_some(pages) })
 }
 
 /// Before 6.12 only MES chips looked at a buffer: the write pointer's.
@@ -172,12 +178,13 @@ impl Context<'_> {
             return Err(Errno::INVAL);
         }
         let doorbells = device.doorbell_page(&arena).map_err(|_| Errno::NOMEM)?;
-        let (mut held, mut svm_save) = (Vec::new(), None);
+        let mut held = Held::default();
         if profile.checks_queue_buffers() {
-            (held, svm_save) = buffers(profile, device, args, args.ring_size, compute)?;
+            held = buffers(profile, device, args, args.ring_size, compute)?;
         } else if info.has_mes() {
             check_write_pointer(device, args.write_pointer_address)?;
         }
+        let Held { mappings: held, svm_save } = held;
         let save_ranges = match svm_save {
             Some((first, pages)) => process.svm.save_area(first, pages, index)?,
             None => Vec::new(),

@@ -233,11 +233,11 @@ impl Context<'_> {
         let changed = process.svm.change(first, last, &changes, longest, reserve)?;
         let diagnostics = &self.model.diagnostics;
         // A migration that fails is not told to the process: the pages are used where they are.
-        let places = changes.iter().filter_map(|change| match change {
+        let mut places = changes.iter().filter_map(|change| match change {
             Change::Prefetch(place) if *place != SYSTEM => Some(*place),
             _ => None,
         });
-        if let Some(gpu) = places.last() {
+        if let Some(gpu) = places.next_back() {
             let text = format!(
                 "SVM prefetch of {:#x} bytes at {:#x}: pages do not move to video memory here, as \
                  when a migration fails",
