@@ -172,6 +172,7 @@ fn run(engine: &Engine, step: bool, target: Target, case: &Case) -> Result<(), S
         trap: None,
         trap_enabled: true,
         dispatch_index: 0,
+        gws: None,
         doorbell_id: 1,
     };
     let heard = Arc::new(Heard::default());

@@ -3,6 +3,7 @@
 use std::sync::atomic::AtomicU64;
 
 use super::code::CodeCache;
+use super::gws::Gws;
 use super::launch::{Apertures, MemoryFault, TrapSetup};
 use super::lds::Lds;
 use crate::Target;
@@ -34,6 +35,8 @@ pub enum Trouble {
     Violation(u64),
     /// No such instruction, no semantics, or a register beyond the allocation.
     Illegal,
+    /// None: the wave waits, and executes the instruction again when it had a rest.
+    Wait,
 }
 
 impl From<MemoryFault> for Trouble {
@@ -66,6 +69,8 @@ pub struct Context<'a> {
     pub slot: usize,
     /// Interrupts sent: M0\[23:0\], and whether the wave was privileged. Delivered after the slice.
     pub interrupts: Vec<(u32, bool)>,
+    /// Global wave sync resources, where the queue owns them.
+    pub gws: Option<&'a Gws>,
     /// Instruction-cache invalidations of the engine so far.
     pub acquires: &'a AtomicU64,
 }

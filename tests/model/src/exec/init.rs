@@ -4,6 +4,7 @@
 //! §Launch state.
 
 use super::context::Env;
+use super::gws::Waiting;
 use super::launch::Launch;
 use super::status;
 use super::wave::{Wave, hidden};
@@ -125,6 +126,7 @@ impl Setup {
         w.accum_offset = self.accum_offset;
         w.clock = 0;
         // Wave, SIMD and compute unit fields, which hardware makes distinct.
+        w.gws = Waiting::No;
         w.hw_id = number & 15 | (number >> 4 & 3) << 4 | (place[0] & 15) << 8;
 
         let offset = u64::from(slot.unwrap_or(0)) * self.scratch_wave_bytes;

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::gws::Gws;
 use crate::Target;
 use crate::memory::AddressSpace;
 
@@ -78,6 +79,8 @@ pub struct Launch {
     pub trap_enabled: bool,
     /// Index of the dispatch packet in its queue, for ttmp and messages.
     pub dispatch_index: u64,
+    /// Global wave sync resources, if the queue owns them.
+    pub gws: Option<Arc<Gws>>,
     /// Doorbell id of the queue (10 bits), which s_sendmsg GET_DOORBELL and trap handlers report.
     pub doorbell_id: u32,
 }

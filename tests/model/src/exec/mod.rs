@@ -14,8 +14,10 @@ mod control;
 mod dispatch;
 mod ds;
 mod engine;
+mod fidelity;
 mod flat;
 mod group;
+mod gws;
 mod hwreg;
 mod init;
 mod job;
@@ -32,12 +34,15 @@ mod tests;
 mod trap;
 #[allow(dead_code)] // arithmetic that operations still to come will use
 pub mod valu;
+mod vskip;
 mod wave;
 mod worker;
 
 pub use clock::ticks;
 pub use context::Env;
 pub use engine::{Engine, Job, LaunchError};
+pub use fidelity::{Fidelity, fidelity, is_compute};
+pub use gws::Gws;
 pub use launch::{
     Apertures, Cause, Diagnosis, Launch, Listener, MemoryFault, Outcome, ScratchSetup, TrapSetup,
 };
@@ -51,9 +56,11 @@ use crate::isa::Op;
 /// The lists come from the same macros as the code that executes the operations.
 pub fn implements(target: Target, op: Op) -> bool {
     salu::implements(op)
+        || salu::float::implements(op)
         || control::implements(op)
         || flat::implements(op)
         || smem::implements(op)
+        || smem::rare::implements(op)
         || ds::implements(op)
         || mubuf::implements(op)
         || valu::implements(target, op)

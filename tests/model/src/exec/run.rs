@@ -6,7 +6,7 @@ use super::code::{NoCode, VOPD_Y};
 use super::context::{Context, Trouble};
 use super::control::{Flow, Stop};
 use super::wave::Wave;
-use super::{control, ds, flat, mubuf, salu, smem, trap, valu};
+use super::{control, ds, flat, mubuf, salu, smem, trap, valu, vskip};
 use crate::isa::ir::{Inst, flag};
 
 /// The X half of a dual-issue pair, while the Y half executes.
@@ -30,6 +30,11 @@ pub(super) fn run<const N: usize, const FAST: bool>(
     let mut pair = Pair { dst: 0, before: [0; N], after: [0; N] };
     let mut from = None;
     'enter: loop {
+        if vskip::is_on(w, cx)
+            && let Some(stop) = vskip::run(w, cx, end)
+        {
+            return stop;
+        }
         let mut index = match cx.cache.enter(w.pc, from.take(), &mut cx.view) {
             Ok(index) => index,
             Err(none) => match no_code(w, cx, none) {
@@ -134,14 +139,20 @@ pub(super) fn run<const N: usize, const FAST: bool>(
 fn called<const N: usize>(w: &mut Wave<N>, i: &Inst, cx: &mut Context<'_>) -> Result<(), Trouble> {
     let result = ds::step(w, i, cx)
         .or_else(|| flat::step_called(w, i, cx))
-        .or_else(|| mubuf::step(w, i, cx));
+        .or_else(|| mubuf::step(w, i, cx))
+        .or_else(|| smem::rare::step(w, i, cx))
+        .or_else(|| salu::float::step(w, i, &cx.cache.code).then_some(Ok(())));
     result.unwrap_or(Err(Trouble::Illegal))
 }
 
 /// There is no instruction at `w.pc`. `None`: a handler takes it.
 #[cold]
 #[inline(never)]
-fn no_code<const N: usize>(w: &mut Wave<N>, cx: &Context<'_>, none: NoCode) -> Option<Stop> {
+pub(super) fn no_code<const N: usize>(
+    w: &mut Wave<N>,
+    cx: &Context<'_>,
+    none: NoCode,
+) -> Option<Stop> {
     let trouble = match none {
         NoCode::Fault(fault) => Trouble::Fault(fault),
         NoCode::Illegal => Trouble::Illegal,

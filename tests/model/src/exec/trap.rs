@@ -42,6 +42,7 @@ pub(super) fn raise<const N: usize>(
 ) -> Option<Stop> {
     w.trapsts |= match trouble {
         Trouble::Fault(fault) => return Some(Stop::Fault(fault)),
+        Trouble::Wait => return Some(Stop::Sleep),
         Trouble::Violation(_) => status::MEM_VIOL,
         Trouble::Illegal => status::ILLEGAL_INST,
     };

@@ -2,6 +2,7 @@
 
 use std::mem::MaybeUninit;
 
+use super::gws::Waiting;
 use crate::isa::Pools;
 use crate::isa::ir::{Inst, Mods, Special, Src, SrcKind, sgpr};
 
@@ -65,6 +66,8 @@ pub struct Wave<const N: usize> {
     pub clock: u64,
     /// HW_ID (gfx9) or HW_ID1 (gfx11).
     pub hw_id: u32,
+    /// What the wave waits for at a global wave sync resource.
+    pub gws: Waiting,
 }
 
 impl<const N: usize> Wave<N> {
@@ -83,6 +86,7 @@ impl<const N: usize> Wave<N> {
             accum_offset: 256,
             clock: 0,
             hw_id: 0,
+            gws: Waiting::No,
         }
     }
 

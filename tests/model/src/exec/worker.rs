@@ -102,6 +102,7 @@ impl Worker {
             cache,
             slot: 0,
             interrupts: Vec::new(),
+            gws: job.launch.gws.as_deref(),
             acquires,
         };
         let mut session = Session {

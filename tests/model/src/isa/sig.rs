@@ -217,6 +217,29 @@ pub enum Format {
 }
 
 impl Format {
+    /// The formats with compute operations, in the order of the instruction set documents.
+    pub const COMPUTE: [Self; 19] = [
+        Self::Sop1,
+        Self::Sop2,
+        Self::Sopc,
+        Self::Sopk,
+        Self::Sopp,
+        Self::Smem,
+        Self::Vop1,
+        Self::Vop2,
+        Self::Vopc,
+        Self::Vop3,
+        Self::Vop3p,
+        Self::VopdX,
+        Self::VopdY,
+        Self::Ds,
+        Self::Flat,
+        Self::Scratch,
+        Self::Global,
+        Self::Mubuf,
+        Self::Mtbuf,
+    ];
+
     /// AMD's name of the format.
     pub const fn name(self) -> &'static str {
         match self {

@@ -118,6 +118,7 @@ impl Queue {
             trap: device.trap_handler(),
             trap_enabled: device.traps_enabled(),
             dispatch_index: state.next,
+            gws: state.gws.clone(),
             doorbell_id: self.setup.doorbell,
         };
         self.start(runner, state, packet, launch)

@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 pub(crate) use runner::Runner;
 
-use crate::exec::{Apertures, Job, TrapSetup};
+use crate::exec::{Apertures, Gws, Job, TrapSetup};
 use crate::gpu::GpuInfo;
 use crate::kernel::Region;
 use crate::memory::AddressSpace;
@@ -183,6 +183,8 @@ struct State {
     /// Index of the next packet.
     next: u64,
     flights: VecDeque<Flight>,
+    /// Global wave sync, where the queue owns it.
+    gws: Option<Arc<Gws>>,
 }
 
 /// A user queue.
@@ -219,6 +221,7 @@ impl Queue {
                 fetch_limit: 0,
                 next: 0,
                 flights: VecDeque::new(),
+                gws: None,
             }),
         };
         // Whatever the slot's last owner left there is not a ring of this queue's.
@@ -252,6 +255,11 @@ impl Queue {
 
     pub(crate) fn device(&self) -> &Arc<Device> {
         &self.setup.device
+    }
+
+    /// Gives the queue the GPU's global wave sync resources, or takes them: launches from now on.
+    pub(crate) fn set_gws(&self, owns: bool) {
+        self.lock().gws = owns.then(|| Arc::new(Gws::default()));
     }
 
     pub(crate) fn ring_bytes(&self) -> u64 {

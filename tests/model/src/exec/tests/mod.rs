@@ -1,10 +1,17 @@
 //! Instructions by class, on waves without a launch around them. Words are LLVM 19's.
 #![allow(unsafe_code)] // mapping buffers for the waves
 
+mod buffer_format;
 mod control;
+mod gws;
+mod indexing;
 mod lds;
+mod lds_rare;
 mod memory;
+mod paths;
 mod scalar;
+mod scalar_float;
+mod scalar_memory;
 mod scratch;
 mod trap;
 
@@ -13,6 +20,7 @@ use std::sync::atomic::AtomicU64;
 use super::code::CodeCache;
 use super::context::{Context, Env};
 use super::control::Stop;
+use super::gws::Gws;
 use super::launch::{Apertures, TrapSetup};
 use super::lds::Lds;
 use super::wave::Wave;
@@ -35,6 +43,7 @@ struct Machine<const N: usize> {
     space: AddressSpace,
     lds: Lds,
     interrupts: Vec<(u32, bool)>,
+    gws: Option<Gws>,
     cache: CodeCache,
     acquires: AtomicU64,
     /// Backs the address space.
@@ -79,7 +88,17 @@ impl<const N: usize> Machine<N> {
         unsafe { space.map(SCRATCH, 0x1000, host.wrapping_add(0x2000), rw) }.unwrap();
         let cache = CodeCache::new(target, N as u32);
         let acquires = AtomicU64::new(0);
-        Self { wave, env, space, lds, interrupts: Vec::new(), cache, acquires, _memory: memory }
+        Self {
+            wave,
+            env,
+            space,
+            lds,
+            interrupts: Vec::new(),
+            gws: None,
+            cache,
+            acquires,
+            _memory: memory,
+        }
     }
 
     fn put(&self, at: u64, words: &[u32]) {
@@ -105,6 +124,7 @@ impl<const N: usize> Machine<N> {
             cache: &mut self.cache,
             slot: 0,
             interrupts: Vec::new(),
+            gws: self.gws.as_ref(),
             acquires: &self.acquires,
         };
         let stop = run::run::<N, true>(&mut self.wave, &mut cx, budget);

@@ -15,6 +15,12 @@ pub mod mode {
     pub const IEEE: u32 = 1 << 9;
     /// FP16_OVFL: results of half and 8-bit conversions saturate instead of overflowing.
     pub const FP16_OVFL: u32 = 1 << 23;
+    /// gfx9, GPR_IDX_EN: M0 offsets register numbers.
+    pub const GPR_IDX_EN: u32 = 1 << 27;
+    /// gfx9: vector instructions are not issued.
+    pub const VSKIP: u32 = 1 << 28;
+    /// gfx9: depth of the stack of pending branch paths, three bits up from here.
+    pub const CSP_SHIFT: u32 = 29;
     /// The setting under which the host's arithmetic is exact: to nearest, no flushing.
     pub const USUAL: u32 = DENORM;
 }

@@ -5,6 +5,7 @@
 //! ascending k, one fused step per product; silicon's order and intermediate rounding are not
 //! published.
 
+use super::lane::fp8::Eight;
 use super::lane::half::{Half, bf16_to_f32};
 use super::operands::{Lanes, Source};
 use crate::isa::Op;
@@ -19,7 +20,26 @@ pub enum Element {
     Bf16,
     I8,
     F64,
+    /// 8-bit floats: A's format and B's.
+    Eight(Eight, Eight),
 }
+
+impl Element {
+    /// Bits of an element of A or B.
+    pub const fn bits(self) -> usize {
+        match self {
+            Self::I8 | Self::Eight(..) => 8,
+            Self::F16 | Self::Bf16 => 16,
+            Self::F32 | Self::Xf32 => 32,
+            Self::F64 => 64,
+        }
+    }
+}
+
+pub(super) const FP8_FP8: Element = Element::Eight(Eight::Fp8, Eight::Fp8);
+pub(super) const FP8_BF8: Element = Element::Eight(Eight::Fp8, Eight::Bf8);
+pub(super) const BF8_FP8: Element = Element::Eight(Eight::Bf8, Eight::Fp8);
+pub(super) const BF8_BF8: Element = Element::Eight(Eight::Bf8, Eight::Bf8);
 
 /// Shape of an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,6 +98,14 @@ impl Shape {
             VMfmaI3216x16x16i8 => (16, 16, 1, I8),
             VMfmaI3232x32x16I8 => (32, 16, 1, I8),
             VMfmaI3216x16x32I8 => (16, 32, 1, I8),
+            VMfmaF3216x16x32Fp8Fp8 => (16, 32, 1, FP8_FP8),
+            VMfmaF3232x32x16Fp8Fp8 => (32, 16, 1, FP8_FP8),
+            VMfmaF3216x16x32Fp8Bf8 => (16, 32, 1, FP8_BF8),
+            VMfmaF3232x32x16Fp8Bf8 => (32, 16, 1, FP8_BF8),
+            VMfmaF3216x16x32Bf8Fp8 => (16, 32, 1, BF8_FP8),
+            VMfmaF3232x32x16Bf8Fp8 => (32, 16, 1, BF8_FP8),
+            VMfmaF3216x16x32Bf8Bf8 => (16, 32, 1, BF8_BF8),
+            VMfmaF3232x32x16Bf8Bf8 => (32, 16, 1, BF8_BF8),
             VMfmaF6416x16x4F64 => (16, 4, 1, F64),
             VMfmaF644x4x44bF64 => (4, 4, 4, F64),
             _ => return None,
@@ -104,14 +132,21 @@ impl Shape {
     }
 }
 
+/// A side of the product.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Side {
+    A,
+    B,
+}
+
 /// A source of the product: registers of all lanes.
-struct Rows<'a, 'b> {
-    lanes: &'a Lanes<'b>,
-    source: Source,
+pub(super) struct Rows<'a, 'b> {
+    pub(super) lanes: &'a Lanes<'b>,
+    pub(super) source: Source,
 }
 
 impl Rows<'_, '_> {
-    fn word(&self, lane: usize, word: usize) -> u32 {
+    pub(super) fn word(&self, lane: usize, word: usize) -> u32 {
         match self.source {
             Source::Row(reg) => self.lanes.row(reg + word)[lane],
             Source::Same(value) => value as u32,
@@ -128,17 +163,21 @@ impl Rows<'_, '_> {
         })
     }
 
-    fn single(&self, element: Element, lane: usize, place: usize) -> f32 {
+    pub(super) fn single(&self, element: Element, side: Side, lane: usize, place: usize) -> f32 {
         let half = || (self.word(lane, place / 2) >> (16 * (place % 2))) as u16;
         match element {
             Element::F16 => Half(half()).to_f32(),
             Element::Bf16 => bf16_to_f32(half()),
             Element::Xf32 => f32::from_bits(self.word(lane, place) & !0x1fff),
+            Element::Eight(a, b) => {
+                let format = if side == Side::A { a } else { b };
+                format.to_f32(self.byte(lane, place) as u8)
+            }
             _ => f32::from_bits(self.word(lane, place)),
         }
     }
 
-    fn byte(&self, lane: usize, place: usize) -> i32 {
+    pub(super) fn byte(&self, lane: usize, place: usize) -> i32 {
         i32::from((self.word(lane, place / 4) >> (8 * (place % 4))) as i8)
     }
 }
@@ -200,7 +239,8 @@ pub fn mfma(lanes: &mut Lanes<'_>, shape: Shape) {
                         let mut sum = f32::from_bits(c.word(lane, place));
                         for k in 0..shape.depth {
                             let ((la, pa), (lb, pb)) = operands(k);
-                            sum = a.single(element, la, pa).mul_add(b.single(element, lb, pb), sum);
+                            let x = a.single(element, Side::A, la, pa);
+                            sum = x.mul_add(b.single(element, Side::B, lb, pb), sum);
                         }
                         out[place][lane] = sum.to_bits();
                     }
@@ -291,6 +331,6 @@ mod tests {
                 "{name}"
             );
         }
-        assert_eq!(shapes().count(), 31);
+        assert_eq!(shapes().count(), 39);
     }
 }

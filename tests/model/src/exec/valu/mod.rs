@@ -7,12 +7,14 @@
 mod across;
 mod dpp;
 mod fast;
-mod fp;
-mod lane;
+pub(super) mod fp;
+mod index;
+pub(super) mod lane;
 mod matrix;
 mod operands;
 mod packed;
 mod slow;
+mod sparse;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -46,16 +48,22 @@ pub(super) fn step<const N: usize, const FAST: bool>(
     code: &Code,
     env: &Env,
 ) -> bool {
-    if FAST && is_plain(wave, inst) && hot(inst.op, Fast { wave, inst, code, env }) {
-        return true;
+    if is_plain(wave, inst) {
+        if FAST && hot(inst.op, Fast { wave, inst, code, env }) {
+            return true;
+        }
+        if inst.op >= FIRST && step_across(wave, inst, code) {
+            return true;
+        }
     }
-    inst.op >= FIRST && (step_across(wave, inst, code) || step_slow(wave, inst, code, env))
+    inst.op >= FIRST && step_slow(wave, inst, code, env)
 }
 
 /// Whether the fast path does all that the instruction asks for.
 #[inline(always)]
 fn is_plain<const N: usize>(wave: &Wave<N>, inst: &Inst) -> bool {
-    inst.flags & flag::MODS == 0 && wave.mode & (mode::ROUND | mode::DENORM) == mode::USUAL
+    const UNUSUAL: u32 = mode::ROUND | mode::DENORM | mode::GPR_IDX_EN;
+    inst.flags & flag::MODS == 0 && wave.mode & UNUSUAL == mode::USUAL
 }
 
 /// Moves between lanes and register files: they have no float modifiers, and compiled code is full
@@ -81,7 +89,16 @@ fn step_across<const N: usize>(wave: &mut Wave<N>, inst: &Inst, code: &Code) -> 
 #[cold]
 #[inline(never)]
 fn step_slow<const N: usize>(wave: &mut Wave<N>, inst: &Inst, code: &Code, env: &Env) -> bool {
-    run_slow(&mut Lanes::new(wave, inst, code, env))
+    let indexed;
+    let mut inst = inst;
+    if wave.mode & mode::GPR_IDX_EN != 0 && env.target.is_gfx9() {
+        match index::indexed(wave, inst) {
+            Some(other) => indexed = other,
+            None => return implements(env.target, inst.op),
+        }
+        inst = &indexed;
+    }
+    step_across(wave, inst, code) || run_slow(&mut Lanes::new(wave, inst, code, env))
 }
 
 #[inline(never)]

@@ -393,6 +393,7 @@ impl Context<'_> {
         }
         if let Some(record) = process.queues.get_mut(&args.queue_id.0) {
             record.has_gws = claim;
+            record.queue.set_gws(claim);
         }
         args.first_gws = 0;
         Ok(())

@@ -175,6 +175,29 @@ pub const fn sat_pk_u8_i16(x: u32) -> u16 {
     sat(x as i16) | sat((x >> 16) as i16) << 8
 }
 
+/// v_screen_partition_4se_b32: which of four shader engines a rectangle of 32-pixel tiles touches.
+/// The selector is two bits each of the tile coordinates x and y of the first corner, then of the
+/// last; tile (x, y) belongs to engine `{x[0] ^ y[1], y[0] ^ x[1]}`.
+pub const fn screen_partition(select: u32) -> u32 {
+    let (x1, y1) = (select >> 2 & 3, select & 3);
+    let mut engines = 0;
+    let mut x = select >> 6 & 3;
+    loop {
+        let mut y = select >> 4 & 3;
+        loop {
+            engines |= 1 << (((x ^ y >> 1) & 1) << 1 | (y ^ x >> 1) & 1);
+            if y == y1 {
+                break;
+            }
+            y = (y + 1) & 3;
+        }
+        if x == x1 {
+            return engines;
+        }
+        x = (x + 1) & 3;
+    }
+}
+
 /// Products of packed integers, summed into `c`. `BITS` wide elements, each side signed or not.
 pub fn dot<const BITS: u32>(a: u32, b: u32, c: i64, signed: [bool; 2]) -> i64 {
     let element = |x: u32, k: u32, signed: bool| {
@@ -248,6 +271,23 @@ mod tests {
                 assert_eq!(u32::from(lerp[k]), want);
             }
         }
+    }
+
+    #[test]
+    fn screen_partitions_equal_the_published_table() {
+        // Rows of 16 entries of the "Vega" document's table, the first entry in the low digit.
+        for (row, entries) in [
+            (0, 0xffff_fff7_fff5_f731u64),
+            (1, 0xffff_ffbf_ffaf_e62f),
+            (7, 0x7fff_6ff6_2fe6_ffff),
+            (12, 0xfec8_ffff_fffd_fff9),
+            (15, 0x1fd9_ffff_bfff_9ff9),
+        ] {
+            let got = (0..16)
+                .fold(0, |got, k| got | u64::from(screen_partition(16 * row + k)) << (4 * k));
+            assert_eq!(got, entries, "row {row}");
+        }
+        assert_eq!(screen_partition(0xffff_ff00), 1, "only eight bits count");
     }
 
     #[test]

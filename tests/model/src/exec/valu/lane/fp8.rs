@@ -45,6 +45,19 @@ impl Eight {
 
     /// To nearest even. Beyond the range: the largest value where `saturate`, else NaN.
     pub fn narrow(self, value: f32, saturate: bool) -> u8 {
+        self.round(value, saturate, f64::round_ties_even)
+    }
+
+    /// Bits of a single, rounded up with the probability of what is cut off, if `random` is random:
+    /// as many of its high bits as a normal result loses are added there first.
+    pub fn narrow_stochastic(self, value: u32, random: u32, saturate: bool) -> u8 {
+        let special = value & 0x7f80_0000 == 0x7f80_0000;
+        let added = value.wrapping_add(random >> (9 + self.mantissa()));
+        let value = f32::from_bits(if special { value } else { added });
+        self.round(value, saturate, f64::trunc)
+    }
+
+    fn round(self, value: f32, saturate: bool, rounded: impl Fn(f64) -> f64) -> u8 {
         if value.is_nan() || value.is_infinite() && !saturate {
             return NAN;
         }
@@ -52,7 +65,7 @@ impl Eight {
         // The unit at the value's exponent, never below the lowest denormal bit.
         let exponent = (value.to_bits() >> 23 & 0xff) as i32 - 127;
         let unit = (exponent - self.mantissa() as i32).max(self.lowest());
-        let units = (f64::from(value.abs()) * 2f64.powi(-unit)).round_ties_even();
+        let units = rounded(f64::from(value.abs()) * 2f64.powi(-unit));
         // A carry out of the significand walks into the exponent by itself.
         let magnitude = units + f64::from((unit - self.lowest()) << self.mantissa());
         if magnitude > 127.0 {
@@ -79,6 +92,22 @@ mod tests {
         }
         assert_eq!((Eight::Fp8.to_f32(0x7f), Eight::Bf8.to_f32(0x7f)), (240.0, 57344.0));
         assert_eq!((Eight::Fp8.to_f32(1), Eight::Bf8.to_f32(1)), (2f32.powi(-10), 2f32.powi(-17)));
+    }
+
+    #[test]
+    fn stochastic_rounding_adds_below_the_last_place() {
+        // 1.0625 is half of the step from 1.0 (0x40) to 1.125 (0x41) of fp8.
+        let half_way = 1.0625f32.to_bits();
+        let fp8 = |random| Eight::Fp8.narrow_stochastic(half_way, random, false);
+        assert_eq!([0, 0x7fff_ffff, 0x8000_0000, !0].map(fp8), [0x40, 0x40, 0x41, 0x41]);
+        // A carry goes into the exponent: 1.9375 is half a step below 2.0.
+        assert_eq!(Eight::Fp8.narrow_stochastic(1.9375f32.to_bits(), 1 << 31, false), 0x48);
+        // bf8 keeps a bit less: the step from 1.0 is 0.25.
+        let bf8 = |random| Eight::Bf8.narrow_stochastic(1.125f32.to_bits(), random, false);
+        assert_eq!([0x7fff_ffff, 0x8000_0000].map(bf8), [0x40, 0x41]);
+        assert_eq!(Eight::Fp8.narrow_stochastic(f32::INFINITY.to_bits(), 0, true), 0x7f);
+        assert_eq!(Eight::Fp8.narrow_stochastic(f32::INFINITY.to_bits(), 0, false), NAN);
+        assert_eq!(Eight::Fp8.narrow_stochastic(240f32.to_bits(), !0, true), 0x7f);
     }
 
     #[test]

@@ -14,6 +14,7 @@ pub fn int<V: Visit>(op: Op, v: V) -> Option<V> {
         VXnorB32 => v.map2::<U32, U32, U32>(|a, b| !(a ^ b)),
         VMovB64 => v.map1::<U64, U64>(|a| a),
         VBfrevB32 => v.map1::<U32, U32>(u32::reverse_bits),
+        VScreenPartition4seB32 => v.map1::<U32, U32>(bits::screen_partition),
         VBfmB32 => v.map2::<U32, U32, U32>(bits::bfm),
         VBcntU32B32 => v.map2::<U32, U32, U32>(|a, b| a.count_ones().wrapping_add(b)),
         VClzI32U32 => v.map1::<U32, U32>(bits::ffbh_u32),

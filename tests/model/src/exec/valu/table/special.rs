@@ -2,10 +2,12 @@
 
 use crate::exec::valu::across::{self, Relative};
 use crate::exec::valu::fp::Fp;
+use crate::exec::valu::lane::fp8::Eight;
 use crate::exec::valu::lane::half::Half;
 use crate::exec::valu::lane::minmax::f16 as half_order;
 use crate::exec::valu::matrix::{Shape, mfma};
 use crate::exec::valu::packed::{self, Mix};
+use crate::exec::valu::sparse::{Sparse, cvt_sr, smfmac};
 use crate::exec::valu::table::float::mad_f32;
 use crate::exec::valu::types::{F16, I16Keep, U16Keep};
 use crate::exec::valu::visit::Visit;
@@ -107,9 +109,12 @@ pub fn special<V: Visit>(op: Op, v: V) -> bool {
         VMovrelsd2B32 => v.whole(|lanes| across::movrel(lanes, Relative::Two)),
         VCvtPkaccumU8F32 => v.whole(across::pkaccum),
         VMqsadU32U8 => v.whole(across::mqsad_u32_u8),
-        _ => match (Shape::of(op), Wmma::of(op)) {
-            (Some(shape), _) => v.whole(|lanes| mfma(lanes, shape)),
-            (_, Some(kind)) => v.whole(|lanes| wmma(lanes, kind)),
+        VCvtSrFp8F32 => v.whole(|lanes| cvt_sr(lanes, Eight::Fp8)),
+        VCvtSrBf8F32 => v.whole(|lanes| cvt_sr(lanes, Eight::Bf8)),
+        _ => match (Shape::of(op), Wmma::of(op), Sparse::of(op)) {
+            (Some(shape), ..) => v.whole(|lanes| mfma(lanes, shape)),
+            (_, Some(kind), _) => v.whole(|lanes| wmma(lanes, kind)),
+            (.., Some(shape)) => v.whole(|lanes| smfmac(lanes, shape)),
             _ => return false,
         },
     }

@@ -9,6 +9,7 @@ use crate::isa::Pools;
 use crate::isa::ir::{Inst, Mods, Src, flag, sgpr};
 
 pub const GFX90A: Env = env(Target::Gfx90a);
+pub const GFX942: Env = env(Target::Gfx942);
 pub const GFX1100: Env = env(Target::Gfx1100);
 
 const fn env(target: Target) -> Env {

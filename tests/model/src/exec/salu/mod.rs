@@ -3,9 +3,19 @@
 //! SCC follows AMD's "RDNA3" and "CDNA3" instruction set documents: logic, shifts and bit counts
 //! set it when the result is not zero, additions on carry or overflow, moves leave it.
 
+pub(super) mod float;
+mod shapes;
+
 use super::{Code, Wave};
 use crate::isa::Op;
-use crate::isa::ir::{Inst, SrcKind, sgpr};
+use crate::isa::ir::Inst;
+pub(super) use shapes::dst;
+use shapes::{
+    bits1, bits1x64, bits2, bits2x64, carry, compare, compare_k, count64, keep1, keep1x64, keep2,
+    low_bits, low_bits64, move_relative2, overflowing, pick, quadmask, relative, relative_dst,
+    save_exec32, save_exec64, shift_add, shift64, sign_extend, whole_quads, write_exec32,
+    write_exec64,
+};
 
 /// Declares `step` and `implements` from one list of operations.
 macro_rules! scalar_semantics {
@@ -168,6 +178,7 @@ scalar_semantics! { w, i, code;
     SMovrelsB32 => { let from = relative(w, i.src[0].kind()); let v = w.s32(from); w.set_s32(dst(i), v); },
     SMovrelsB64 => { let from = relative(w, i.src[0].kind()); let v = w.s64(from); w.set_s64(dst(i), v); },
     SMovreldB32 => { let v = w.s_src32(i.src[0], code); let to = relative_dst(w, i); w.set_s32(to, v); },
+    SMovrelsd2B32 => move_relative2(w, i),
     SMovreldB64 => { let v = w.s_src64(i.src[0], code); let to = relative_dst(w, i); w.set_s64(to, v); },
 
     SAndSaveexecB64 => save_exec64(w, i, code, |s, exec| s & exec),
@@ -224,214 +235,4 @@ scalar_semantics! { w, i, code;
     SCmpkGeU32 => compare_k(w, i, code, |a, b| a >= b & 0xffff),
     SCmpkLtU32 => compare_k(w, i, code, |a, b| a < b & 0xffff),
     SCmpkLeU32 => compare_k(w, i, code, |a, b| a <= b & 0xffff),
-}
-
-#[inline(always)]
-pub(super) fn dst(i: &Inst) -> u8 {
-    i.dst as u8
-}
-
-/// One source; SCC stays.
-#[inline(always)]
-fn keep1<const N: usize>(w: &mut Wave<N>, i: &Inst, code: &Code, f: impl Fn(u32) -> u32) {
-    let r = f(w.s_src32(i.src[0], code));
-    w.set_s32(dst(i), r);
-}
-
-#[inline(always)]
-fn keep1x64<const N: usize>(w: &mut Wave<N>, i: &Inst, code: &Code, f: impl Fn(u64) -> u64) {
-    let r = f(w.s_src64(i.src[0], code));
-    w.set_s64(dst(i), r);
-}
-
-#[inline(always)]
-fn keep2<const N: usize>(w: &mut Wave<N>, i: &Inst, code: &Code, f: impl Fn(u32, u32) -> u32) {
-    let r = f(w.s_src32(i.src[0], code), w.s_src32(i.src[1], code));
-    w.set_s32(dst(i), r);
-}
-
-/// SCC tells whether the result has a bit set.
-#[inline(always)]
-fn bits1<const N: usize>(w: &mut Wave<N>, i: &Inst, code: &Code, f: impl Fn(u32) -> u32) {
-    let r = f(w.s_src32(i.src[0], code));
-    w.set_s32(dst(i), r);
-    w.scc = r != 0;
-}
-
-#[inline(always)]
-fn bits1x64<const N: usize>(w: &mut Wave<N>, i: &Inst, code: &Code, f: impl Fn(u64) -> u64) {
-    let r = f(w.s_src64(i.src[0], code));
-    w.set_s64(dst(i), r);
-    w.scc = r != 0;
-}
-
-#[inline(always)]
-fn bits2<const N: usize>(w: &mut Wave<N>, i: &Inst, code: &Code, f: impl Fn(u32, u32) -> u32) {
-    let r = f(w.s_src32(i.src[0], code), w.s_src32(i.src[1], code));
-    w.set_s32(dst(i), r);
-    w.scc = r != 0;
-}
-
-#[inline(always)]
-fn bits2x64<const N: usize>(w: &mut Wave<N>, i: &Inst, code: &Code, f: impl Fn(u64, u64) -> u64) {
-    let r = f(w.s_src64(i.src[0], code), w.s_src64(i.src[1], code));
-    w.set_s64(dst(i), r);
-    w.scc = r != 0;
-}
-
-/// 64-bit value, 32-bit shift or field operand.
-#[inline(always)]
-fn shift64<const N: usize>(w: &mut Wave<N>, i: &Inst, code: &Code, f: impl Fn(u64, u32) -> u64) {
-    let r = f(w.s_src64(i.src[0], code), w.s_src32(i.src[1], code));
-    w.set_s64(dst(i), r);
-    w.scc = r != 0;
-}
-
-/// 64-bit source, 32-bit result, SCC stays.
-#[inline(always)]
-fn count64<const N: usize>(w: &mut Wave<N>, i: &Inst, code: &Code, f: impl Fn(u64) -> u32) -> u32 {
-    let r = f(w.s_src64(i.src[0], code));
-    w.set_s32(dst(i), r);
-    r
-}
-
-/// Result and SCC from both sources and SCC.
-#[inline(always)]
-fn carry<const N: usize>(
-    w: &mut Wave<N>,
-    i: &Inst,
-    code: &Code,
-    f: impl Fn(u32, u32, bool) -> (u32, bool),
-) {
-    let (r, scc) = f(w.s_src32(i.src[0], code), w.s_src32(i.src[1], code), w.scc);
-    w.set_s32(dst(i), r);
-    w.scc = scc;
-}
-
-#[inline(always)]
-fn compare<const N: usize>(w: &mut Wave<N>, i: &Inst, code: &Code, f: impl Fn(u32, u32) -> bool) {
-    w.scc = f(w.s_src32(i.src[0], code), w.s_src32(i.src[1], code));
-}
-
-/// The immediate is sign-extended; unsigned comparisons take its 16 bits. What is compared stands
-/// in the field of the destination.
-#[inline(always)]
-fn compare_k<const N: usize>(w: &mut Wave<N>, i: &Inst, code: &Code, f: impl Fn(u32, u32) -> bool) {
-    w.scc = f(w.s_src32(i.src[0], code), i.imm as u32);
-}
-
-#[inline(always)]
-fn overflowing(f: impl Fn(i32, i32) -> (i32, bool), a: u32, b: u32) -> (u32, bool) {
-    let (r, overflow) = f(a as i32, b as i32);
-    (r as u32, overflow)
-}
-
-#[inline(always)]
-fn pick(a: u32, b: u32, first: bool) -> (u32, bool) {
-    (if first { a } else { b }, first)
-}
-
-#[inline(always)]
-fn shift_add(a: u32, shift: u32, b: u32) -> (u32, bool) {
-    let sum = (u64::from(a) << shift) + u64::from(b);
-    (sum as u32, sum >> 32 != 0)
-}
-
-#[inline(always)]
-fn low_bits(count: u32) -> u32 {
-    if count >= 32 { !0 } else { (1 << count) - 1 }
-}
-
-#[inline(always)]
-fn low_bits64(count: u32) -> u64 {
-    if count >= 64 { !0 } else { (1 << count) - 1 }
-}
-
-/// The low `width` bits of `value`, sign-extended.
-#[inline(always)]
-fn sign_extend(value: u64, width: u32) -> u64 {
-    if width == 0 { 0 } else { ((value << (64 - width)) as i64 >> (64 - width)) as u64 }
-}
-
-fn quadmask(a: u64) -> u64 {
-    (0..16).fold(0, |r, quad| r | u64::from(a >> (4 * quad) & 15 != 0) << quad)
-}
-
-fn whole_quads(a: u64) -> u64 {
-    (0..16).fold(0, |r, quad| if a >> (4 * quad) & 15 != 0 { r | 15 << (4 * quad) } else { r })
-}
-
-/// The register M0 places behind `base`; outside the file it reads as zero.
-#[cold]
-fn relative<const N: usize>(w: &Wave<N>, base: SrcKind) -> u8 {
-    let SrcKind::S(base) = base else { return sgpr::NULL };
-    match u32::from(base).checked_add(w.s32(sgpr::M0)) {
-        Some(n) if n < u32::from(sgpr::VCC_LO) => n as u8,
-        _ => sgpr::NULL,
-    }
-}
-
-#[cold]
-fn relative_dst<const N: usize>(w: &Wave<N>, i: &Inst) -> u8 {
-    match relative(w, SrcKind::S(dst(i))) {
-        sgpr::NULL => sgpr::SINK,
-        n => n,
-    }
-}
-
-#[inline(always)]
-fn save_exec64<const N: usize>(
-    w: &mut Wave<N>,
-    i: &Inst,
-    code: &Code,
-    f: impl Fn(u64, u64) -> u64,
-) {
-    let source = w.s_src64(i.src[0], code);
-    let exec = w.s64(sgpr::EXEC_LO);
-    w.set_s64(dst(i), exec);
-    let new = f(source, exec);
-    w.set_s64(sgpr::EXEC_LO, new);
-    w.scc = new != 0;
-}
-
-#[inline(always)]
-fn save_exec32<const N: usize>(
-    w: &mut Wave<N>,
-    i: &Inst,
-    code: &Code,
-    f: impl Fn(u32, u32) -> u32,
-) {
-    let source = w.s_src32(i.src[0], code);
-    let exec = w.s32(sgpr::EXEC_LO);
-    w.set_s32(dst(i), exec);
-    let new = f(source, exec);
-    w.set_s32(sgpr::EXEC_LO, new);
-    w.scc = new != 0;
-}
-
-/// EXEC and the destination both receive the result.
-#[inline(always)]
-fn write_exec64<const N: usize>(
-    w: &mut Wave<N>,
-    i: &Inst,
-    code: &Code,
-    f: impl Fn(u64, u64) -> u64,
-) {
-    let new = f(w.s_src64(i.src[0], code), w.s64(sgpr::EXEC_LO));
-    w.set_s64(sgpr::EXEC_LO, new);
-    w.set_s64(dst(i), new);
-    w.scc = new != 0;
-}
-
-#[inline(always)]
-fn write_exec32<const N: usize>(
-    w: &mut Wave<N>,
-    i: &Inst,
-    code: &Code,
-    f: impl Fn(u32, u32) -> u32,
-) {
-    let new = f(w.s_src32(i.src[0], code), w.s32(sgpr::EXEC_LO));
-    w.set_s32(sgpr::EXEC_LO, new);
-    w.set_s32(dst(i), new);
-    w.scc = new != 0;
 }

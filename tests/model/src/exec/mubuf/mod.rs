@@ -1,7 +1,11 @@
-//! MUBUF: loads, stores and atomics through a buffer descriptor, and the cache operations.
+//! MUBUF and MTBUF: loads, stores and atomics through a buffer descriptor, and the cache operations.
 //!
 //! Addressing follows "Vega" and "RDNA3" instruction set documents, "Buffer addressing". Out of
 //! range loads give zero, stores are dropped.
+
+mod address;
+mod convert;
+mod format;
 
 use super::atomic::Atomic;
 use super::context::{Context, Trouble};
@@ -9,8 +13,9 @@ use super::flat::{Part, memory_atomic, operand};
 use super::smem::fence;
 use super::wave::Wave;
 use crate::isa::Op;
-use crate::isa::ir::{Inst, SrcKind, flag};
-use crate::memory::Lanes;
+use crate::isa::ir::{Inst, flag, sgpr};
+use address::{Buffer, accessed};
+use format::Data;
 
 /// Declares `step` and `implements` from one list of operations.
 macro_rules! buffer_semantics {
@@ -48,6 +53,11 @@ buffer_semantics! { w, i, cx;
         BufferLoadB64 => load(w, i, cx, Part::B32, 2),
         BufferLoadB96 => load(w, i, cx, Part::B32, 3),
         BufferLoadB128 => load(w, i, cx, Part::B32, 4),
+        BufferLoadLdsB32 => load_to_lds(w, i, cx, Part::B32, 1),
+        BufferLoadLdsU8 => load_to_lds(w, i, cx, Part::U8, 1),
+        BufferLoadLdsI8 => load_to_lds(w, i, cx, Part::I8, 1),
+        BufferLoadLdsU16 => load_to_lds(w, i, cx, Part::U16, 1),
+        BufferLoadLdsI16 => load_to_lds(w, i, cx, Part::I16, 1),
         BufferLoadU8 => load(w, i, cx, Part::U8, 1),
         BufferLoadI8 => load(w, i, cx, Part::I8, 1),
         BufferLoadU16 => load(w, i, cx, Part::U16, 1),
@@ -66,6 +76,24 @@ buffer_semantics! { w, i, cx;
         BufferStoreB16 => store(w, i, cx, Part::U16, 1, 0),
         BufferStoreD16HiB8 => store(w, i, cx, Part::U8, 1, 16),
         BufferStoreD16HiB16 => store(w, i, cx, Part::U16, 1, 16),
+        BufferLoadFormatX | BufferLoadLdsFormatX | TbufferLoadFormatX => format::load(w, i, cx, 1, Data::Words),
+        BufferStoreFormatX | TbufferStoreFormatX => format::store(w, i, cx, 1, Data::Words),
+        BufferLoadD16FormatX | TbufferLoadD16FormatX => format::load(w, i, cx, 1, Data::Halves),
+        BufferStoreD16FormatX | TbufferStoreD16FormatX => format::store(w, i, cx, 1, Data::Halves),
+        BufferLoadFormatXy | TbufferLoadFormatXy => format::load(w, i, cx, 2, Data::Words),
+        BufferStoreFormatXy | TbufferStoreFormatXy => format::store(w, i, cx, 2, Data::Words),
+        BufferLoadD16FormatXy | TbufferLoadD16FormatXy => format::load(w, i, cx, 2, Data::Halves),
+        BufferStoreD16FormatXy | TbufferStoreD16FormatXy => format::store(w, i, cx, 2, Data::Halves),
+        BufferLoadFormatXyz | TbufferLoadFormatXyz => format::load(w, i, cx, 3, Data::Words),
+        BufferStoreFormatXyz | TbufferStoreFormatXyz => format::store(w, i, cx, 3, Data::Words),
+        BufferLoadD16FormatXyz | TbufferLoadD16FormatXyz => format::load(w, i, cx, 3, Data::Halves),
+        BufferStoreD16FormatXyz | TbufferStoreD16FormatXyz => format::store(w, i, cx, 3, Data::Halves),
+        BufferLoadFormatXyzw | TbufferLoadFormatXyzw => format::load(w, i, cx, 4, Data::Words),
+        BufferStoreFormatXyzw | TbufferStoreFormatXyzw => format::store(w, i, cx, 4, Data::Words),
+        BufferLoadD16FormatXyzw | TbufferLoadD16FormatXyzw => format::load(w, i, cx, 4, Data::Halves),
+        BufferStoreD16FormatXyzw | TbufferStoreD16FormatXyzw => format::store(w, i, cx, 4, Data::Halves),
+        BufferLoadD16HiFormatX => format::load(w, i, cx, 1, Data::HighHalf),
+        BufferStoreD16HiFormatX => format::store(w, i, cx, 1, Data::HighHalf),
         BufferGl0Inv | BufferGl1Inv | BufferInv | BufferInvl2 | BufferWbinvl1 | BufferWbinvl1Vol | BufferWbl2 => fence(),
     }
     atomics32 {
@@ -109,167 +137,13 @@ buffer_semantics! { w, i, cx;
     }
 }
 
-/// When a lane's access is out of range.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Bounds {
-    /// Record index against their number.
-    Index,
-    /// Record index, and the offset inside the record against the stride.
-    IndexAndOffset,
-    /// Byte offset against the size; each dword on its own.
-    RawDword,
-    /// Byte offset with the whole payload against the size.
-    RawWhole,
-    /// Never, unless the buffer has no records.
-    Unchecked,
-}
-
-/// A decoded buffer descriptor, and its use by one instruction.
-#[derive(Clone, Copy, Debug)]
-struct Buffer {
-    base: u64,
-    stride: u32,
-    records: u32,
-    swizzle: bool,
-    index_stride: u32,
-    add_tid: bool,
-    bounds: Bounds,
-    /// Scalar offset: outside the swizzle.
-    soffset: u32,
-    /// What a lane moves, and how many of them.
-    part: Part,
-    words: u32,
-}
-
-impl Buffer {
-    /// Bytes a lane moves.
-    fn bytes(&self) -> u32 {
-        match self.part {
-            Part::U8 | Part::I8 => 1,
-            Part::U16 | Part::I16 => 2,
-            Part::B32 => 4 * self.words,
-        }
+/// Bytes of an element.
+const fn bytes(part: Part) -> u32 {
+    match part {
+        Part::U8 | Part::I8 => 1,
+        Part::U16 | Part::I16 => 2,
+        Part::B32 => 4,
     }
-
-    fn new<const N: usize>(
-        w: &Wave<N>,
-        i: &Inst,
-        cx: &Context<'_>,
-        part: Part,
-        words: u32,
-    ) -> Result<Self, Trouble> {
-        let SrcKind::S(v) = i.src[1].kind() else { return Err(Trouble::Illegal) };
-        let word = [0, 1, 2, 3].map(|k| w.s32(v.wrapping_add(k)));
-        let gfx9 = cx.env.target.is_gfx9();
-        let swizzle = if gfx9 { word[1] >> 31 != 0 } else { word[1] >> 30 != 0 };
-        let add_tid = word[3] >> 23 & 1 != 0;
-        let mut stride = word[1] >> 16 & 0x3fff;
-        if gfx9 && add_tid {
-            // With ADD_TID_ENABLE the data format field extends the stride.
-            stride |= (word[3] >> 15 & 15) << 14;
-        }
-        let soffset = w.s_src32(i.src[2], &cx.cache.code);
-        let bounds = if gfx9 {
-            if stride == 0 || !swizzle { Bounds::RawDword } else { Bounds::Index }
-        } else {
-            match word[3] >> 28 & 3 {
-                0 => Bounds::IndexAndOffset,
-                1 => Bounds::Index,
-                2 => Bounds::Unchecked,
-                _ => Bounds::RawWhole,
-            }
-        };
-        Ok(Self {
-            base: u64::from(word[0]) | u64::from(word[1] & 0xffff) << 32,
-            stride,
-            records: word[2],
-            swizzle,
-            index_stride: 8 << (word[3] >> 21 & 3),
-            add_tid,
-            bounds,
-            soffset,
-            part,
-            words,
-        })
-    }
-
-    /// Byte offset of a record's byte, without base and scalar offset.
-    fn place(&self, index: u32, offset: u32) -> u32 {
-        if !self.swizzle {
-            return index.wrapping_mul(self.stride).wrapping_add(offset);
-        }
-        let (index_high, index_low) = (index / self.index_stride, index % self.index_stride);
-        let (offset_high, offset_low) = (offset & !3, offset & 3);
-        index_high
-            .wrapping_mul(self.stride)
-            .wrapping_add(offset_high)
-            .wrapping_mul(self.index_stride)
-            .wrapping_add(index_low * 4)
-            .wrapping_add(offset_low)
-    }
-
-    /// Whether `bytes` bytes of a record are in range.
-    fn allows(&self, index: u32, offset: u32, place: u32, bytes: u32) -> bool {
-        let (records, place) = (u64::from(self.records), u64::from(place));
-        match self.bounds {
-            Bounds::Index => index < self.records,
-            Bounds::IndexAndOffset => {
-                index < self.records
-                    && (self.stride == 0
-                        || u64::from(offset) + u64::from(bytes) <= u64::from(self.stride))
-            }
-            Bounds::RawDword => place + u64::from(bytes) + u64::from(self.soffset) <= records,
-            Bounds::RawWhole => place + u64::from(bytes) <= records,
-            Bounds::Unchecked => self.records != 0,
-        }
-    }
-}
-
-/// Offsets and mask of the lanes in range, for dword `k` of `bytes` bytes.
-struct Accessed<const N: usize> {
-    offset: [u32; N],
-    mask: [u32; N],
-    exec: u64,
-}
-
-impl<const N: usize> Accessed<N> {
-    fn lanes(&self, buffer: &Buffer) -> Lanes<'_, N> {
-        let base = buffer.base.wrapping_add(u64::from(buffer.soffset));
-        Lanes { base, offset: &self.offset, mask: &self.mask, exec: self.exec }
-    }
-}
-
-fn accessed<const N: usize>(w: &Wave<N>, i: &Inst, buffer: &Buffer, k: u32) -> Accessed<N> {
-    let bytes = buffer.bytes();
-    let row = match i.src[0].kind() {
-        SrcKind::V(n) => usize::from(n),
-        _ => 0,
-    };
-    let (idxen, offen) = (i.flags & flag::IDXEN != 0, i.flags & flag::OFFEN != 0);
-    let offset_row = if idxen { row + 1 } else { row };
-    let mut result = Accessed { offset: [0; N], mask: [0; N], exec: 0 };
-    let whole = buffer.bounds == Bounds::RawWhole || buffer.bounds == Bounds::IndexAndOffset;
-    for lane in 0..N {
-        let mut index = if idxen { w.v[row & 511][lane] } else { 0 };
-        if buffer.add_tid {
-            index = index.wrapping_add(lane as u32);
-        }
-        let vector = if offen { w.v[offset_row & 511][lane] } else { 0 };
-        let start = vector.wrapping_add(i.imm as u32);
-        let offset = start.wrapping_add(4 * k);
-        let place = buffer.place(index, offset);
-        let inside = if whole {
-            buffer.allows(index, start, buffer.place(index, start), bytes)
-        } else {
-            buffer.allows(index, offset, place, bytes.min(4))
-        };
-        result.offset[lane] = place;
-        if inside && w.mask[lane] != 0 {
-            result.mask[lane] = !0;
-            result.exec |= 1 << lane;
-        }
-    }
-    result
 }
 
 fn data_register<const N: usize>(w: &Wave<N>, i: &Inst) -> u16 {
@@ -287,10 +161,10 @@ fn load<const N: usize>(
     if i.flags & flag::LDS != 0 {
         return load_to_lds(w, i, cx, part, words);
     }
-    let buffer = Buffer::new(w, i, cx, part, u32::from(words))?;
+    let buffer = Buffer::new(w, i, cx, bytes(part) * u32::from(words), false)?;
     let mut rows = [[0; N]; 4];
     for (k, row) in rows.iter_mut().enumerate().take(usize::from(words)) {
-        fetch(w, i, cx, &buffer, k as u32, row)?;
+        fetch(w, i, cx, &buffer, part, k as u32, row)?;
     }
     let dst = data_register(w, i);
     for (k, row) in rows.iter().enumerate().take(usize::from(words)) {
@@ -305,6 +179,7 @@ fn fetch<const N: usize>(
     i: &Inst,
     cx: &mut Context<'_>,
     buffer: &Buffer,
+    part: Part,
     k: u32,
     row: &mut [u32; N],
 ) -> Result<(), Trouble> {
@@ -314,7 +189,7 @@ fn fetch<const N: usize>(
         return Ok(());
     }
     let lanes = accessed.lanes(buffer);
-    match buffer.part {
+    match part {
         Part::U8 => cx.view.gather::<N, u8>(cx.slot, lanes, row),
         Part::I8 => cx.view.gather::<N, i8>(cx.slot, lanes, row),
         Part::U16 => cx.view.gather::<N, u16>(cx.slot, lanes, row),
@@ -327,10 +202,11 @@ fn fetch<const N: usize>(
     Ok(())
 }
 
-/// `lds` bit: the data goes to LDS at M0 + immediate + 4 * lane instead of a register (gfx9).
+/// The data goes to LDS instead of a register: the `lds` bit of gfx9, operations of their own on
+/// gfx11.
 #[inline(never)]
 fn load_to_lds<const N: usize>(
-    w: &mut Wave<N>,
+    w: &Wave<N>,
     i: &Inst,
     cx: &mut Context<'_>,
     part: Part,
@@ -339,14 +215,19 @@ fn load_to_lds<const N: usize>(
     if words != 1 {
         return Err(Trouble::Illegal);
     }
-    let buffer = Buffer::new(w, i, cx, part, 1)?;
+    let buffer = Buffer::new(w, i, cx, bytes(part), false)?;
     let mut row = [0; N];
-    fetch(w, i, cx, &buffer, 0, &mut row)?;
-    let start = (w.s32(crate::isa::ir::sgpr::M0) & 0xffff).wrapping_add(i.imm as u32);
+    fetch(w, i, cx, &buffer, part, 0, &mut row)?;
+    put_in_lds(w, i, cx, &row);
+    Ok(())
+}
+
+/// Each active lane's dword goes to M0\[15:0\] + immediate + 4 * lane.
+fn put_in_lds<const N: usize>(w: &Wave<N>, i: &Inst, cx: &mut Context<'_>, row: &[u32; N]) {
+    let start = (w.s32(sgpr::M0) & 0xffff).wrapping_add(i.imm as u32);
     for lane in (0..N).filter(|&lane| w.mask[lane] != 0) {
         cx.lds.write_u32(start.wrapping_add(4 * lane as u32), row[lane]);
     }
-    Ok(())
 }
 
 #[inline(never)]
@@ -357,9 +238,9 @@ fn load_d16<const N: usize>(
     part: Part,
     high: bool,
 ) -> Result<(), Trouble> {
-    let buffer = Buffer::new(w, i, cx, part, 1)?;
+    let buffer = Buffer::new(w, i, cx, bytes(part), false)?;
     let mut row = [0; N];
-    fetch(w, i, cx, &buffer, 0, &mut row)?;
+    fetch(w, i, cx, &buffer, part, 0, &mut row)?;
     let dst = data_register(w, i);
     let old = &w.v[usize::from(dst) & 511];
     for k in 0..N {
@@ -382,7 +263,7 @@ fn store<const N: usize>(
     words: u32,
     shift: u32,
 ) -> Result<(), Trouble> {
-    let buffer = Buffer::new(w, i, cx, part, words)?;
+    let buffer = Buffer::new(w, i, cx, bytes(part) * words, false)?;
     let first = usize::from(data_register(w, i));
     for k in 0..words {
         let accessed = accessed(w, i, &buffer, k);
@@ -408,7 +289,7 @@ fn atomic<const N: usize>(
     wide: bool,
     kind: Atomic,
 ) -> Result<(), Trouble> {
-    let buffer = Buffer::new(w, i, cx, Part::B32, if wide { 2 } else { 1 })?;
+    let buffer = Buffer::new(w, i, cx, if wide { 8 } else { 4 }, false)?;
     let first = usize::from(data_register(w, i));
     let words = if wide { 2 } else { 1 };
     let accessed = accessed(w, i, &buffer, 0);

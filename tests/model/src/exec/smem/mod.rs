@@ -1,5 +1,7 @@
 //! Scalar memory. EXEC does not matter; addresses lose their two low bits.
 
+pub(super) mod rare;
+
 use super::context::{Context, Trouble};
 use super::salu::dst;
 use super::wave::{Code, Wave};
@@ -114,18 +116,12 @@ fn buffer_load<const N: usize>(
     cx: &mut Context<'_>,
     words: u8,
 ) -> Result<(), Trouble> {
-    let v = base_register(i.src[0]);
-    let [word0, word1, word2] = [0, 1, 2].map(|k| w.s32(v.wrapping_add(k)));
-    let base = u64::from(word0) | u64::from(word1 & 0xffff) << 32;
-    let stride = u64::from(word1 >> 16 & 0x3fff);
-    let bytes = if stride == 0 { u64::from(word2) } else { u64::from(word2) * stride };
+    let buffer = rare::Buffer::new(w, i);
     let offset = offset(w, i, &cx.cache.code) & !3;
     for k in 0..words {
-        let at = offset.wrapping_add(4 * u64::from(k));
-        let value = if at.saturating_add(4) <= bytes {
-            cx.view.load_dword(cx.slot, (base & !3).wrapping_add(at))?
-        } else {
-            0
+        let value = match buffer.place(offset.wrapping_add(4 * u64::from(k)), 4) {
+            Some(at) => cx.view.load_dword(cx.slot, at)?,
+            None => 0,
         };
         w.set_s32(dst(i).wrapping_add(k), value);
     }
