@@ -310,6 +310,20 @@ mod model {
     }
 
     #[test]
+    fn isa_tells_how_close_to_hardware_each_instruction_is() {
+        let path = fixture("vadd.gfx1100.v5.co");
+        let (_, value) = json(&["isa", path.to_str().unwrap()]);
+        let opcodes = value["object"]["opcodes"].as_array().unwrap();
+        let add = opcodes.iter().find(|op| op["name"] == "v_add_f32").unwrap();
+        assert_eq!((&add["fidelity"], &add["supported"]), (&"exact".into(), &true.into()));
+        assert!(add["note"].is_null(), "{add}");
+        let known = ["exact", "tolerance", "approximated"];
+        for op in opcodes {
+            assert!(known.contains(&op["fidelity"].as_str().unwrap()), "{op}");
+        }
+    }
+
+    #[test]
     fn isa_disassembles_with_addresses() {
         let path = fixture("vadd.gfx1100.v5.co");
         let output = probe(&["isa", path.to_str().unwrap(), "--disassemble"]);

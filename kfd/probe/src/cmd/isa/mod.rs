@@ -59,6 +59,10 @@ struct Opcode {
     name: String,
     count: u64,
     supported: bool,
+    /// How close to hardware the software GPU is: exact, tolerance, approximated or missing.
+    fidelity: &'static str,
+    /// The tolerance, or what is approximated or why it is missing.
+    note: Option<&'static str>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -147,10 +151,12 @@ impl Report for Isa {
             ]);
         }
         writeln!(out, "{kernels}")?;
-        let mut opcodes = table(&["instruction", "count", "software GPU"]);
+        let mut opcodes = table(&["instruction", "count", "software GPU", ""]);
         for opcode in &self.object.opcodes {
-            let has = if opcode.supported { "yes" } else { "NO" };
-            opcodes.add_row([opcode.name.clone(), opcode.count.to_string(), has.to_owned()]);
+            let fidelity =
+                if opcode.supported { opcode.fidelity.to_owned() } else { "MISSING".to_owned() };
+            let note = opcode.note.unwrap_or_default().to_owned();
+            opcodes.add_row([opcode.name.clone(), opcode.count.to_string(), fidelity, note]);
         }
         writeln!(out, "\nAll code of the object:\n{opcodes}")?;
         for kernel in self.kernels.iter().filter(|kernel| kernel.has_indirect_calls) {

@@ -6,7 +6,7 @@ use hsaco::load::Permissions;
 use hsaco::target::Generic;
 use hsaco::{CodeObject, Kernel};
 use kfd_model::Target;
-use kfd_model::exec::implements;
+use kfd_model::exec::{Fidelity, fidelity};
 use kfd_model::isa::ir::Inst;
 use kfd_model::isa::{DecodeError, Op, Pools, decode, print};
 
@@ -69,10 +69,15 @@ impl Counter {
 
     fn finish(mut self) -> CodeRow {
         let target = self.target;
-        let opcode = |(name, (op, count)): (&str, (Op, u64))| Opcode {
-            name: name.to_owned(),
-            count,
-            supported: implements(target, op),
+        let opcode = |(name, (op, count)): (&str, (Op, u64))| {
+            let fidelity = fidelity(target, op);
+            Opcode {
+                name: name.to_owned(),
+                count,
+                supported: !matches!(fidelity, Fidelity::Missing(_)),
+                fidelity: fidelity.class(),
+                note: fidelity.note(),
+            }
         };
         self.row.opcodes = self.counts.into_iter().map(opcode).collect();
         self.row
