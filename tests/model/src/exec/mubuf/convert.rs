@@ -185,7 +185,7 @@ impl Format {
     }
 
     /// A register half as the 32-bit value that [`Format::write`] takes.
-    pub(super) fn from_half(self, half: u16) -> u32 {
+    pub(super) fn of_half(self, half: u16) -> u32 {
         match self.number {
             Number::Uint => u32::from(half),
             Number::Sint => half as i16 as u32,
@@ -330,6 +330,6 @@ mod tests {
         assert_eq!(unorm.read_half([0xffff, 0, 0, 0], 0), 0x3c00);
         assert_eq!(unorm.read_half([0xfff0, 0, 0, 0], 0), 0x3c00);
         let sint = Format { widths: W32, number: Number::Sint };
-        assert_eq!(sint.from_half(0xffff), !0);
+        assert_eq!(sint.of_half(0xffff), !0);
     }
 }

@@ -166,8 +166,8 @@ pub(super) fn store<const N: usize>(
         let word = |register: usize| w.v[(first + register) & 511][lane];
         match data {
             Data::Words => word(k),
-            Data::Halves => format.from_half((word(k / 2) >> (16 * (k % 2))) as u16),
-            Data::HighHalf => format.from_half((word(0) >> 16) as u16),
+            Data::Halves => format.of_half((word(k / 2) >> (16 * (k % 2))) as u16),
+            Data::HighHalf => format.of_half((word(0) >> 16) as u16),
         }
     };
     // Channel c of memory gets the component that a load would take from it.

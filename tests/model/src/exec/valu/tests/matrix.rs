@@ -201,7 +201,7 @@ fn sparse_products_equal_the_definition() {
         let mods = Mods { matrix: [cbsz, abid, 0], ..Mods::default() };
         let (mut inst, code) = with(op, mods);
         (inst.dst, inst.src) = (60, [Src::v(40), Src::v(50), Src::v(30)]);
-        assert!(step(&mut w, &inst, &code, &GFX942));
+        assert!(step::<64, true>(&mut w, &inst, &code, &GFX942));
         for i in 0..side {
             for j in 0..side {
                 let want = d[i][j] + (0..depth).map(|k| a[i][k] * b[k][j]).sum::<i32>();
@@ -232,7 +232,7 @@ fn stochastic_conversions_replace_one_byte() {
         w.v[4] = [random; 64];
         w.v[20] = [0x1122_3344; 64];
         w.set_exec(2);
-        assert!(step(&mut w, &inst, &code, &GFX942));
+        assert!(step::<64, true>(&mut w, &inst, &code, &GFX942));
         assert_eq!([w.v[20][0], w.v[20][1]], [0x1122_3344, want], "{}", op.name());
     }
 }
