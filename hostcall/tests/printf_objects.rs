@@ -11,7 +11,7 @@ fn table(name: &str) -> FormatTable {
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/fixtures/code-objects").join(name);
     let file = fs::read(path).unwrap();
     let object = CodeObject::parse(&file).unwrap();
-    FormatTable::new(object.printf_formats().unwrap().iter().copied())
+    FormatTable::new(object.printf_strings().unwrap().iter().copied())
 }
 
 #[test]

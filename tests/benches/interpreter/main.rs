@@ -91,6 +91,7 @@ impl Machine {
             trap_enabled: true,
             dispatch_index: 0,
             doorbell_id: 0,
+            gws: None,
         };
         Some(Self { space, launch, _code: code, _args: args })
     }
