@@ -1,6 +1,6 @@
 //! The formatter against glibc's `snprintf`: random formats and values, byte for byte.
 //!
-//! A run compares 200,000 messages; `KFD_PRINTF_CASES` sets another number, `KFD_PRINTF_SEED` another
+//! A run compares 100,000 messages; `KFD_PRINTF_CASES` sets another number, `KFD_PRINTF_SEED` another
 //! start. The full comparison, ten million messages, is
 //! `cargo test --release -p hostcall --test glibc -- --ignored`.
 // snprintf is variadic and C: only an unsafe call reaches it.
@@ -290,7 +290,7 @@ fn compare(cases: u64) {
 
 #[test]
 fn random_formats_print_as_with_glibc() {
-    compare(number("KFD_PRINTF_CASES", 200_000));
+    compare(number("KFD_PRINTF_CASES", 100_000));
 }
 
 /// Vectors of OpenCL: each lane as glibc prints it, commas in between.
@@ -298,7 +298,7 @@ fn random_formats_print_as_with_glibc() {
 fn random_vectors_print_lane_by_lane_as_with_glibc() {
     let mut random = Random(number("KFD_PRINTF_SEED", 1));
     let mut buffer = vec![0; 4096];
-    for _ in 0..number("KFD_PRINTF_CASES", 200_000) / 10 {
+    for _ in 0..number("KFD_PRINTF_CASES", 100_000) / 10 {
         let mut front = String::from("%");
         for flag in ['-', '+', ' ', '#', '0'] {
             if random.one_in(4) {
