@@ -145,3 +145,22 @@ fn old_and_new_host_entries_are_told_from_images() {
         assert_eq!(container.bundles()[0].entries().len(), 2);
     }
 }
+
+#[test]
+fn containers_and_objects_are_shared_between_threads() {
+    fn shared<T: Send + Sync>() {}
+    shared::<Container<'static>>();
+    shared::<CodeObject<'static>>();
+    let file = fixture("fat_host.ccob2.bundle");
+    let container = Container::read(&file).unwrap();
+    let expected = images(&fixture("fat_host.bundle"));
+    std::thread::scope(|scope| {
+        for _ in 0..16 {
+            scope.spawn(|| {
+                for (image, (_, bytes)) in container.images().zip(&expected) {
+                    assert_eq!(kernels(image.bytes), kernels(bytes));
+                }
+            });
+        }
+    });
+}
