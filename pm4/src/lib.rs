@@ -32,7 +32,7 @@ mod target;
 pub use addr::GpuAddr;
 pub use bits::Bits;
 pub use decode::{Packet, Packets};
-pub use emit::{Encode, Pm4Packet, SdmaPacket, Sink};
+pub use emit::{Encode, Pm4Packet, RingSink, SdmaPacket, Sink};
 pub use error::Error;
 pub use header::{Header, Opcode};
 pub use ib::IbBuilder;

@@ -23,6 +23,7 @@ layout! {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub struct Fence {
+    version: Version,
     addr: GpuAddr,
     data: u32,
     /// The sixth generation's bits of the header, in place.
@@ -43,14 +44,14 @@ impl Fence {
     pub const fn new(version: Version, addr: GpuAddr, data: u32) -> Result<Self, Error> {
         let attributes = if version.is_v6() { fence_v6::MTYPE.put(MTYPE_UC) } else { 0 };
         match aligned(Op::FENCE, addr, 4) {
-            Ok(()) => Ok(Self { addr, data, attributes }),
+            Ok(()) => Ok(Self { version, addr, data, attributes }),
             Err(error) => Err(error),
         }
     }
 
     /// The address is in system memory, and the store is snooped. No effect before version 6.
     pub const fn snooped_system(mut self) -> Self {
-        if self.attributes != 0 {
+        if self.version.is_v6() {
             self.attributes |= fence_v6::SYS.mask() | fence_v6::SNP.mask();
         }
         self
