@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kfd::{Gpu, Kfd};
-use kfd_model::{Builder, Model, Preset, Profile};
+use kfd_model::{Builder, Model, Preset, Profile, Target};
 
 use crate::process::in_child;
 
@@ -122,9 +122,12 @@ fn run(builder: Builder, name: &str, test: &impl Fn(&Device)) {
     }
 }
 
-fn presets() -> [(&'static str, Preset); 2] {
-    [("gfx1100", Preset::gfx1100()), ("gfx90a", Preset::gfx90a())]
-}
+/// The presets that every test of presets runs on.
+const USUAL: [Target; 2] = [Target::Gfx1100, Target::Gfx90a];
+
+/// Those of [`each_target`] besides: separate work-item ids and no packed mathematics; eight XCCs;
+/// an APU whose waves enter the gfx11 trap handler.
+const OTHERS: [Target; 3] = [Target::Gfx900, Target::Gfx942, Target::Gfx1151];
 
 fn kernel_name(profile: Profile) -> &'static str {
     match profile {
@@ -134,7 +137,7 @@ fn kernel_name(profile: Profile) -> &'static str {
     }
 }
 
-/// Runs `test` on every preset, or on hardware.
+/// Runs `test` on the usual presets, or on hardware.
 ///
 /// # Panics
 /// When the test fails.
@@ -145,7 +148,7 @@ pub fn each_device(test: impl Fn(&Device)) {
     hardware(test);
 }
 
-/// Runs `test` on every preset with every kernel, or on hardware.
+/// Runs `test` on the usual presets with every kernel, or on hardware.
 ///
 /// # Panics
 /// When the test fails.
@@ -156,6 +159,28 @@ pub fn each_kernel(test: impl Fn(&Device)) {
     for profile in Profile::ALL {
         each_model_of(&[profile], Model::builder, &test);
     }
+}
+
+/// As [`each_kernel`], and on the presets of further targets with the default kernel.
+///
+/// # Panics
+/// When the test fails.
+pub fn each_target(test: impl Fn(&Device)) {
+    each_kernel(&test);
+    if !on_hardware() {
+        on_models(&OTHERS, &[Profile::default()], Model::builder, &test);
+    }
+}
+
+/// Runs `test` on the preset of every target with every kernel that knows it. Skipped on hardware.
+///
+/// # Panics
+/// When the test fails.
+pub fn every_target(test: impl Fn(&Device)) {
+    if on_hardware() {
+        return skip("it compares the software GPU's targets");
+    }
+    on_models(&Target::ALL, &Profile::ALL, Model::builder, &test);
 }
 
 /// A process has one KFD state for its whole life, so each test gets a process.
@@ -170,7 +195,7 @@ fn hardware(test: impl Fn(&Device)) {
     }
 }
 
-/// Runs `test` on every preset, configured further by `builder`. Skipped on hardware.
+/// Runs `test` on the usual presets, configured further by `builder`. Skipped on hardware.
 ///
 /// # Panics
 /// When the test fails.
@@ -186,10 +211,23 @@ pub fn each_model_of(profiles: &[Profile], builder: impl Fn() -> Builder, test: 
     if on_hardware() {
         return skip("it orders faults, or a kernel, that only the software GPU has");
     }
-    for (target, preset) in presets() {
+    on_models(&USUAL, profiles, builder, &test);
+}
+
+fn on_models(
+    targets: &[Target],
+    profiles: &[Profile],
+    builder: impl Fn() -> Builder,
+    test: &impl Fn(&Device),
+) {
+    for target in targets {
         for profile in profiles {
+            let preset = Preset::of(*target);
+            if !preset.is_known_to(*profile) {
+                continue; // such a kernel would not show the GPU
+            }
             let name = format!("{target} with {}", kernel_name(*profile));
-            run(builder().gpu(preset.clone()).profile(*profile), &name, &test);
+            run(builder().gpu(preset).profile(*profile), &name, test);
         }
     }
 }

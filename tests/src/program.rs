@@ -4,12 +4,18 @@ use aql::KernelDispatch;
 use hsaco::{CodeObject, DeviceTarget, Geometry, HiddenValues, Image, Services};
 use kfd::{Buffer, Gpu, KernelLabel, Kfd, MemoryRequest};
 
-/// Kernels that go wrong on purpose, for a target.
+/// The targets of [`faults`].
+pub const FAULT_TARGETS: [&str; 5] = ["gfx900", "gfx90a", "gfx942", "gfx1100", "gfx1151"];
+
+/// Kernels that go wrong on purpose, for one of [`FAULT_TARGETS`].
 ///
 /// # Panics
 /// For a target without such kernels.
 pub fn faults(target: &str) -> &'static [u8] {
     match target {
+        "gfx900" => include_bytes!("../fixtures/code-objects/faults.gfx900.v5.co"),
+        "gfx942" => include_bytes!("../fixtures/code-objects/faults.gfx942.v5.co"),
+        "gfx1151" => include_bytes!("../fixtures/code-objects/faults.gfx1151.v5.co"),
         "gfx90a" => include_bytes!("../fixtures/code-objects/faults.gfx90a.v5.co"),
         "gfx1100" => include_bytes!("../fixtures/code-objects/faults.gfx1100.v5.co"),
         other => panic!("there are no fault kernels for {other}"),

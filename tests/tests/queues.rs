@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use kfd::sys::Errno;
 use kfd::{Error, KernelLabel, MemoryRequest, Queue, QueueRequest, Until};
 use kfd_model::{Call, Model, Profile};
-use kfd_tests::{Device, each_device, each_kernel, each_model, each_model_of};
+use kfd_tests::{Device, each_device, each_kernel, each_model, each_model_of, every_target};
 
 use crate::support::{LONG, noop, run_noops, settled, wait_for};
 
@@ -65,6 +65,20 @@ fn a_refused_queue_is_explained_with_all_its_numbers() {
         let text = error.to_string();
         assert!(text.contains("invalid queue parameters") && !text.contains("memory"), "{text}");
         assert!(text.contains(&format!("{:#x}", sizes.save_bytes)), "{text}");
+    });
+}
+
+/// Save area, doorbells, scratch and descriptor are what each kernel wants for each target.
+#[test]
+fn every_target_has_queues_with_scratch_that_run() {
+    every_target(|device| {
+        let gpu = device.gpu();
+        let request = QueueRequest::aql(64).scratch(256);
+        for _ in 0..2 {
+            let queue = gpu.create_queue(&request).unwrap();
+            run_noops(&gpu, &queue, 3).unwrap();
+            queue.destroy().unwrap();
+        }
     });
 }
 

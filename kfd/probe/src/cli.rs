@@ -44,7 +44,7 @@ pub enum Command {
 }
 
 /// Presets of the software GPU, in the order of `--model all`.
-pub const PRESETS: [&str; 2] = ["gfx90a", "gfx1100"];
+pub const PRESETS: [&str; 11] = kfd_probe::programs::TARGETS;
 
 /// What the software GPU is to be.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -76,7 +76,8 @@ impl ModelChoice {
 /// Which device a command talks to.
 #[derive(Clone, Debug, Args)]
 pub struct DeviceArgs {
-    /// Use the software GPU: a preset (gfx1100, gfx90a), several by comma, `all`, or a report file
+    /// Use the software GPU: a preset (gfx900, gfx906, gfx908, gfx90a, gfx942, gfx1100 to
+    /// gfx1103, gfx1150, gfx1151), several by comma, `all`, or a report file
     /// of `selftest --report` whose topology it takes on.
     #[arg(long, value_name = "PRESET", value_parser = ModelChoice::parse, conflicts_with = "hardware")]
     pub model: Option<ModelChoice>,

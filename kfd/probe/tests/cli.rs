@@ -133,7 +133,7 @@ mod model {
         let output = probe(&["selftest", "--model", "gfx9000"]);
         assert_eq!(code(&output), 2);
         let text = stderr(&output);
-        assert!(text.contains("gfx9000") && text.contains("gfx90a, gfx1100, all"), "{text}");
+        assert!(text.contains("gfx9000") && text.contains("gfx1150, gfx1151, all"), "{text}");
     }
 
     #[test]

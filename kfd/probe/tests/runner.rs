@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use kfd::Kfd;
-use kfd_model::{Model, Preset};
+use kfd_model::{Model, Preset, Target};
 use kfd_probe::programs::{Arg, Case, Wrong, cases};
 use kfd_probe::runner::{RunError, Session, Verdict, run_case};
 
@@ -12,6 +12,9 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 
 fn faults(target: &str) -> &'static [u8] {
     match target {
+        "gfx900" => include_bytes!("../../../tests/fixtures/code-objects/faults.gfx900.v5.co"),
+        "gfx942" => include_bytes!("../../../tests/fixtures/code-objects/faults.gfx942.v5.co"),
+        "gfx1151" => include_bytes!("../../../tests/fixtures/code-objects/faults.gfx1151.v5.co"),
         "gfx90a" => include_bytes!("../../../tests/fixtures/code-objects/faults.gfx90a.v5.co"),
         _ => include_bytes!("../../../tests/fixtures/code-objects/faults.gfx1100.v5.co"),
     }
@@ -34,10 +37,11 @@ fn out() -> Arg {
     Arg::Buffer(vec![0; 8])
 }
 
-/// A session on a software GPU of each preset.
+/// A session on a software GPU of each generation.
 fn on_each(test: impl Fn(&str, &mut Session)) {
-    for preset in [Preset::gfx90a(), Preset::gfx1100()] {
-        let target = preset.target().name();
+    for target in [Target::Gfx900, Target::Gfx90a, Target::Gfx942, Target::Gfx1100, Target::Gfx1151]
+    {
+        let (preset, target) = (Preset::of(target), target.name());
         let kfd = Kfd::open_on(Model::builder().gpu(preset).build()).unwrap();
         let gpu = kfd.first_gpu().unwrap();
         test(target, &mut Session::new(&kfd, &gpu).unwrap());
@@ -71,7 +75,7 @@ fn a_kernel_that_never_ends_is_reported_by_name_and_the_next_case_runs() {
 fn an_illegal_instruction_costs_its_queue_and_the_next_case_runs() {
     on_each(|target, session| {
         let illegal = case(faults(target), "illegal", vec![out()]);
-        let handled = target == "gfx90a";
+        let handled = target != "gfx1100";
         let timeout = if handled { TIMEOUT } else { Duration::from_millis(300) };
         let outcome = run_case(session, &illegal, timeout);
         match &outcome.verdict {
@@ -134,7 +138,7 @@ fn what_does_not_fit_is_refused_before_anything_is_launched() {
         };
         let error = refused(session, &case(faults(other), "endless", Vec::new()));
         assert!(matches!(error, RunError::Target(_)), "{error}");
-        assert!(error.to_string().contains("gfx90a") && error.to_string().contains("gfx1100"));
+        assert!(error.to_string().contains(target) && error.to_string().contains(other));
         let error = refused(session, &case(faults(target), "absent", Vec::new()));
         assert!(error.to_string().contains("absent"), "{error}");
         let error = refused(session, &case(faults(target), "illegal", Vec::new()));

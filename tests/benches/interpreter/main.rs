@@ -80,6 +80,7 @@ impl Machine {
             group: [256, 1, 1],
             lds_bytes: 0,
             private_bytes: 0,
+            xccs: 1,
             scratch: ScratchSetup::default(),
             apertures: Apertures {
                 lds_base: 1 << 48,

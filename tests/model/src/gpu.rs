@@ -32,8 +32,10 @@ pub(crate) struct GpuInfo {
     pub(crate) xccs: u64,
     /// Save area sizes.
     pub(crate) save_area: SaveArea,
-    /// Bytes of video memory.
+    /// Bytes of local memory, as KFD has it: video memory, or an APU's share of system memory.
     pub(crate) vram_bytes: u64,
+    /// An APU of a kernel that serves requests of video memory from system memory.
+    pub(crate) unified: bool,
     /// Whether the CPU can address all of it.
     pub(crate) large_bar: bool,
     /// Minor number of the render node.
@@ -48,7 +50,7 @@ pub(crate) struct GpuInfo {
     pub(crate) domain: u64,
     /// xGMI hive, 0 when there is none.
     pub(crate) hive: u64,
-    /// Shader engines.
+    /// Shader engines of an XCC.
     pub(crate) engines: u64,
     /// SDMA engines for PCIe.
     pub(crate) sdma_engines: u64,
@@ -67,6 +69,9 @@ pub(crate) struct GpuInfo {
     /// The device cgroup keeps it from this process.
     pub(crate) hidden: bool,
 }
+
+/// What an APU's firmware sets apart of system memory, which no topology tells; assumed.
+const CARVE_OUT: u64 = 512 << 20;
 
 const fn align(value: u64, to: u64) -> u64 {
     value.div_ceil(to).saturating_mul(to)
@@ -131,6 +136,7 @@ impl GpuInfo {
             xccs,
             save_area,
             vram_bytes: bank(1) + bank(2),
+            unified: matches!(target, Some(Target::Gfx1103 | Target::Gfx1150 | Target::Gfx1151)),
             large_bar: bank(2) == 0 && bank(1) > 0,
             render_minor: property("drm_render_minor"),
             vendor_id: property("vendor_id"),
@@ -138,7 +144,7 @@ impl GpuInfo {
             location: property("location_id"),
             domain: property("domain"),
             hive: property("hive_id"),
-            engines: property("array_count")
+            engines: (property("array_count") / xccs)
                 .checked_div(property("simd_arrays_per_engine"))
                 .unwrap_or(1),
             sdma_engines: property("num_sdma_engines"),
@@ -149,6 +155,8 @@ impl GpuInfo {
             counter_khz: match version {
                 9_00_00 => 27_000,
                 9_00_06 | 9_00_08 | 9_00_10 => 25_000,
+                // Linux takes an APU's 100 MHz for 99.81 (soc21_get_xclk).
+                11_00_03 | 11_05_00..=11_05_03 => 99_810,
                 _ => 100_000,
             },
             properties: node.properties.clone(),
@@ -160,6 +168,11 @@ impl GpuInfo {
     pub(crate) fn pci_address(&self) -> String {
         let (bus, slot) = (self.location >> 8 & 0xff, self.location >> 3 & 0x1f);
         format!("{:04x}:{bus:02x}:{slot:02x}.{}", self.domain, self.location & 7)
+    }
+
+    /// Bytes of memory that is the GPU's alone.
+    pub(crate) const fn own_bytes(&self) -> u64 {
+        if self.unified { CARVE_OUT } else { self.vram_bytes }
     }
 
     /// The topology's capability bits.

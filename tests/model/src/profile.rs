@@ -62,6 +62,11 @@ impl Profile {
         !matches!(self, Self::V6_1)
     }
 
+    /// Whether an APU's video memory is system memory (since Linux 6.10).
+    pub(crate) const fn unifies_apu_memory(self) -> bool {
+        !matches!(self, Self::V6_1)
+    }
+
     /// First address of the GPUVM aperture.
     pub(crate) const fn gpuvm_base(self) -> u64 {
         match self {

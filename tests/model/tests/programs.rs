@@ -167,6 +167,7 @@ fn run(engine: &Engine, step: bool, target: Target, case: &Case) -> Result<(), S
         group: case.group,
         lds_bytes: facts.static_lds_bytes + case.dynamic_lds_bytes,
         private_bytes,
+        xccs: 1,
         scratch,
         apertures: APERTURES,
         trap: None,
@@ -223,7 +224,7 @@ fn scratch(
     let base = memory.alloc(wave_bytes * waves, Access { write: true, execute: false });
     let resource =
         [base as u32, (base >> 32) as u32 | 1 << 31, (wave_bytes * waves) as u32, 0x00ea_4fac];
-    ScratchSetup { base, wave_bytes, waves: waves as u32, resource }
+    ScratchSetup { base, wave_bytes, waves: waves as u32, xcc_bytes: 0, resource }
 }
 
 /// `hsa_kernel_dispatch_packet_t`, as far as kernels read it.

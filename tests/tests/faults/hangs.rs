@@ -19,7 +19,7 @@ fn an_endless_kernel_ends_the_wait_at_its_bound_and_its_queue_can_be_destroyed()
 
 #[test]
 fn a_kernel_that_spins_sees_the_hosts_store_and_ends() {
-    each(|device| {
+    each_of_many(|device| {
         let bench = Bench::new(device);
         let request = MemoryRequest::gtt(4096).coherent().uncached();
         let memory = bench.gpu.allocate(&request).unwrap();

@@ -4,7 +4,7 @@ use super::*;
 
 #[test]
 fn a_store_past_the_end_of_a_buffer_is_reported_with_page_flags_and_neighbour() {
-    each(|device| {
+    each_of_many(|device| {
         let bench = Bench::new(device);
         let victim = bench.memory();
         let end = victim.addr().get() + 4096;

@@ -1,7 +1,7 @@
 //! What goes wrong on the device, and what the driver makes of it.
 //!
-//! What the host can learn depends on the GPU and the kernel (docs/ABI.md §Trap): gfx1100 runs waves
-//! with traps off, so of a misaligned atomic or an illegal instruction nothing reaches the host but
+//! What the host can learn depends on the GPU and the kernel (docs/ABI.md §Trap): gfx9 and gfx1151 run
+//! waves that enter the trap handler. gfx1100 runs them with traps off, so of a misaligned atomic or an illegal instruction nothing reaches the host but
 //! that the kernel never ends, and an abort is told by the program itself, to KFD 1.13 and later.
 
 mod hangs;
@@ -15,8 +15,8 @@ use aql::{BarrierAnd, Packet};
 use kfd::report::{Exception, FaultCause, FaultReport, HangReport, QueueFault};
 use kfd::{Buffer, Error, Gpu, KernelLabel, MemoryRequest, Queue, QueueRequest, Signal, Until};
 use kfd_model::{Model, Preset};
-use kfd_tests::program::{Launch, Program, faults};
-use kfd_tests::{Device, each_device, each_kernel, each_model, on_hardware, skip};
+use kfd_tests::program::{FAULT_TARGETS, Launch, Program, faults};
+use kfd_tests::{Device, each_device, each_kernel, each_model, each_target, on_hardware, skip};
 
 use crate::support::{LONG, noop, run_noops, use_everything};
 
@@ -109,7 +109,7 @@ impl<'d> Bench<'d> {
 
 /// Whether the device has kernels for these tests; says so if not.
 fn has_kernels(device: &Device) -> bool {
-    let known = ["gfx90a", "gfx1100"].contains(&device.target().as_str());
+    let known = FAULT_TARGETS.contains(&device.target().as_str());
     if !known {
         skip("there are no fault kernels for this GPU's target");
     }
@@ -118,6 +118,15 @@ fn has_kernels(device: &Device) -> bool {
 
 fn each(test: impl Fn(&Device)) {
     each_kernel(|device| {
+        if has_kernels(device) {
+            test(device);
+        }
+    });
+}
+
+/// As [`each`], on the targets that differ besides.
+fn each_of_many(test: impl Fn(&Device)) {
+    each_target(|device| {
         if has_kernels(device) {
             test(device);
         }

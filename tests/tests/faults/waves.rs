@@ -36,17 +36,17 @@ fn check_stopped_at(bench: &Bench<'_>, fault: &QueueFault, kernel: &str) {
 
 #[test]
 fn an_illegal_instruction_is_a_queue_exception_where_waves_trap() {
-    each(|device| exception_or_hang(device, "illegal", 4, |memory| vec![memory]));
+    each_of_many(|device| exception_or_hang(device, "illegal", 4, |memory| vec![memory]));
 }
 
 #[test]
 fn a_misaligned_atomic_is_a_queue_exception_where_waves_trap() {
-    each(|device| exception_or_hang(device, "atomic_at", 6, |memory| vec![memory + 2]));
+    each_of_many(|device| exception_or_hang(device, "atomic_at", 6, |memory| vec![memory + 2]));
 }
 
 #[test]
 fn an_aligned_atomic_is_none() {
-    each(|device| {
+    each_of_many(|device| {
         let bench = Bench::new(device);
         let memory = bench.memory();
         let _launch = bench.launch("atomic_at", &[memory.addr().get() + 4]);
@@ -57,7 +57,7 @@ fn an_aligned_atomic_is_none() {
 
 #[test]
 fn an_abort_is_a_queue_exception_where_it_can_reach_the_host() {
-    each(|device| {
+    each_of_many(|device| {
         let bench = Bench::new(device);
         let memory = bench.memory();
         memory.write(0, &1_u32.to_le_bytes()).unwrap();
@@ -81,7 +81,7 @@ fn an_abort_is_a_queue_exception_where_it_can_reach_the_host() {
 
 #[test]
 fn a_kernel_that_does_not_abort_runs_to_its_end() {
-    each(|device| {
+    each_of_many(|device| {
         let bench = Bench::new(device);
         let memory = bench.memory();
         let address = memory.addr().get();
@@ -90,6 +90,14 @@ fn a_kernel_that_does_not_abort_runs_to_its_end() {
         let out = |at| memory.u32(at).unwrap().load(std::sync::atomic::Ordering::Acquire);
         assert_eq!((out(64), out(68)), (1, 1));
     });
+}
+
+/// The rule that these tests follow is the kernel's: which targets trap.
+#[test]
+fn waves_trap_everywhere_but_on_gfx1100_to_gfx1103() {
+    let trapping = |version| kfd::trap::traps_enabled(version);
+    assert!([90_000, 90_006, 90_008, 90_010, 90_402, 110_500, 110_501].into_iter().all(trapping));
+    assert!(![110_000, 110_001, 110_002, 110_003].into_iter().any(trapping));
 }
 
 #[test]

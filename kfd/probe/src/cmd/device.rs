@@ -298,7 +298,7 @@ fn model(choice: &ModelChoice) -> Result<(Arc<kfd_model::Model>, String), Failur
         ModelChoice::Presets(names) => {
             let mut builder = Model::builder();
             for name in names {
-                let preset = name.parse::<Target>().ok().and_then(Preset::of);
+                let preset = name.parse::<Target>().ok().map(Preset::of);
                 builder = builder.gpu(preset.ok_or_else(|| Failure::BadInput {
                     what: format!("the software GPU has no preset {name}"),
                 })?);

@@ -3,12 +3,20 @@
 use super::{Arg, Case, Results, Wrong, bytes_u32, equal, fixture, require};
 
 pub(super) fn cases(target: &'static str) -> Vec<Case> {
-    let mut cases = vec![mixed(target), none(target), preload(target), template(target)];
-    let dims_objects = [
+    let plain = fixture!(target, "abi_args", ".v5.co");
+    let mut cases = arguments("abi_args", plain);
+    if let Some(object) = fixture!(target, "abi_args", ".preload.v5.co", ["gfx90a", "gfx942"]) {
+        cases.extend(arguments("abi_args preloaded", object));
+    }
+    if let Some(object) = fixture!(target, "abi_args", ".v6.c22.co", ["gfx942"]) {
+        cases.extend(arguments("abi_args v6 clang 22", object));
+    }
+    let dims_v6 = fixture!(target, "dims", ".v6.co", ["gfx90a", "gfx1100"]);
+    let mut dims_objects = vec![
         ("dims v4", fixture!(target, "dims", ".v4.co")),
         ("dims v5", fixture!(target, "dims", ".v5.co")),
-        ("dims v6", fixture!(target, "dims", ".v6.co")),
     ];
+    dims_objects.extend(dims_v6.map(|object| ("dims v6", object)));
     for (name, object) in dims_objects {
         for (grid, group, dimensions) in [
             ([1, 1, 1], [1, 1, 1], 1),
@@ -22,8 +30,12 @@ pub(super) fn cases(target: &'static str) -> Vec<Case> {
     cases
 }
 
+fn arguments(name: &str, object: &'static [u8]) -> Vec<Case> {
+    vec![mixed(name, object), none(name, object), preload(name, object), template(name, object)]
+}
+
 /// `args_mix(char, short, int, long, float, double, Big, Al, void *, u64 *)`.
-fn mixed(target: &'static str) -> Case {
+fn mixed(name: &str, object: &'static [u8]) -> Case {
     const POINTER: u64 = 0x0123_4567_89ab_cdef;
     let mut big = Vec::new(); // struct Big { double d; char c; short s[3]; long l; }
     big.extend(12_345.75_f64.to_le_bytes());
@@ -52,8 +64,8 @@ fn mixed(target: &'static str) -> Case {
         POINTER,
     ];
     Case {
-        name: "abi_args mixed".into(),
-        object: fixture!(target, "abi_args", ".v5.co"),
+        name: format!("{name} mixed"),
+        object,
         kernel: "_Z8args_mixcsilfd3Big2AlPvPy",
         grid: [1, 1, 1],
         group: [1, 1, 1],
@@ -75,10 +87,10 @@ fn mixed(target: &'static str) -> Case {
 }
 
 /// A kernel without arguments: the launch completes, and that is all there is to see.
-fn none(target: &'static str) -> Case {
+fn none(name: &str, object: &'static [u8]) -> Case {
     Case {
-        name: "abi_args none".into(),
-        object: fixture!(target, "abi_args", ".v5.co"),
+        name: format!("{name} none"),
+        object,
         kernel: "_Z7no_argsv",
         grid: [96, 1, 1],
         group: [32, 1, 1],
@@ -88,12 +100,12 @@ fn none(target: &'static str) -> Case {
     }
 }
 
-fn preload(target: &'static str) -> Case {
+fn preload(name: &str, object: &'static [u8]) -> Case {
     let (a, b, c) = (0x1_0000_0001_u64, 0xffff_ffff_u64, 17_u64);
     let value = |v: u64| Arg::Value(v.to_le_bytes().to_vec());
     Case {
-        name: "abi_args preload".into(),
-        object: fixture!(target, "abi_args", ".v5.co"),
+        name: format!("{name} preload"),
+        object,
         kernel: "preload",
         grid: [48, 1, 1],
         group: [48, 1, 1],
@@ -105,10 +117,10 @@ fn preload(target: &'static str) -> Case {
     }
 }
 
-fn template(target: &'static str) -> Case {
+fn template(name: &str, object: &'static [u8]) -> Case {
     Case {
-        name: "abi_args template".into(),
-        object: fixture!(target, "abi_args", ".v5.co"),
+        name: format!("{name} template"),
+        object,
         kernel: "_Z4tmplILi3EEvPi",
         grid: [1, 1, 1],
         group: [1, 1, 1],

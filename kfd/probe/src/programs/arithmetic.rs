@@ -7,49 +7,55 @@ use super::{Arg, Case, Wrong, bits, bytes_f32, bytes_u32, equal, fixture, floats
 pub(super) fn cases(target: &'static str) -> Vec<Case> {
     let mut cases: Vec<Case> =
         vadd_objects(target).into_iter().map(|(variant, object)| vadd(variant, object)).collect();
-    cases.push(triton_add(target));
-    cases.push(triton_softmax(target));
-    cases.push(iree_mul(target));
+    cases.extend(triton_add(target));
+    cases.extend(triton_softmax(target));
+    cases.extend(iree_mul(target));
     cases.extend(register_edges(target));
     cases
 }
 
-/// Every code object version, no optimisation, both wave sizes, both workgroup modes.
+/// Code object versions 4 to 6 for every target; for some also version 3, no optimisation, both wave
+/// sizes, both workgroup modes, a newer compiler, and the generic target's.
 fn vadd_objects(target: &str) -> Vec<(&'static str, &'static [u8])> {
-    if target == "gfx90a" {
-        vec![
+    let mut objects = vec![
+        ("v4", fixture!(target, "vadd", ".v4.co")),
+        ("v5", fixture!(target, "vadd", ".v5.co")),
+        ("v6", fixture!(target, "vadd", ".v6.co")),
+    ];
+    let optional = [
+        ("O0", fixture!(target, "vadd", ".O0.v5.co", ["gfx90a", "gfx1100"])),
+        ("wave64", fixture!(target, "vadd", ".wave64.v5.co", ["gfx1100", "gfx1151"])),
+        ("v6 clang 22", fixture!(target, "vadd", ".v6.c22.co", ["gfx942", "gfx1100"])),
+        ("generic", generic_object(target)),
+    ];
+    objects.extend(optional.into_iter().filter_map(|(name, object)| Some((name, object?))));
+    match target {
+        "gfx90a" => objects.extend([
             ("v3", fixture!("vadd.gfx90a_xnackm.v3.c15.co")),
-            ("v4", fixture!("vadd.gfx90a.v4.co")),
-            ("v5", fixture!("vadd.gfx90a.v5.co")),
-            ("v6", fixture!("vadd.gfx90a.v6.co")),
-            ("O0", fixture!("vadd.gfx90a.O0.v5.co")),
             ("tgsplit", fixture!("vadd.gfx90a.tgsplit.v5.co")),
-        ]
-    } else {
-        vec![
+        ]),
+        "gfx1100" => objects.extend([
             ("v3", fixture!("vadd.gfx1100.v3.c15.co")),
-            ("v4", fixture!("vadd.gfx1100.v4.co")),
-            ("v5", fixture!("vadd.gfx1100.v5.co")),
-            ("v6", fixture!("vadd.gfx1100.v6.co")),
-            ("v6 clang 22", fixture!("vadd.gfx1100.v6.c22.co")),
-            ("wave64", fixture!("vadd.gfx1100.wave64.v5.co")),
             ("CU mode", fixture!("vadd.gfx1100.cumode.v5.co")),
-            ("O0", fixture!("vadd.gfx1100.O0.v5.co")),
-            ("generic", fixture!("vadd.gfx11-generic.v6.co")),
-        ]
+        ]),
+        _ => {}
+    }
+    objects
+}
+
+/// What is compiled for the generic target that a GPU belongs to.
+fn generic_object(target: &str) -> Option<&'static [u8]> {
+    match Processor::from_name(target).and_then(Processor::family) {
+        Some(Generic::Gfx9) => Some(fixture!("vadd.gfx9-generic.v6.co")),
+        Some(Generic::Gfx9_4) => Some(fixture!("vadd.gfx9-4-generic.v6.c22.co")),
+        Some(Generic::Gfx11) => Some(fixture!("vadd.gfx11-generic.v6.co")),
+        _ => None,
     }
 }
 
 /// What runs on a GPU that has no programs of its own.
 pub(super) fn generic(target: &str) -> Vec<Case> {
-    let family = Processor::from_name(target).and_then(Processor::family);
-    let object = match family {
-        Some(Generic::Gfx9) => fixture!("vadd.gfx9-generic.v6.co"),
-        Some(Generic::Gfx9_4) => fixture!("vadd.gfx9-4-generic.v6.c22.co"),
-        Some(Generic::Gfx11) => fixture!("vadd.gfx11-generic.v6.co"),
-        _ => return Vec::new(),
-    };
-    vec![vadd("generic", object)]
+    generic_object(target).into_iter().map(|object| vadd("generic", object)).collect()
 }
 
 fn vadd(variant: &str, object: &'static [u8]) -> Case {
@@ -85,18 +91,24 @@ fn sums(a: &[f32], b: &[f32], count: usize, untouched: f32) -> Vec<u32> {
 }
 
 fn lanes(target: &str) -> u32 {
-    if target == "gfx90a" { 64 } else { 32 }
+    if target.starts_with("gfx9") { 64 } else { 32 }
 }
 
-fn triton_add(target: &'static str) -> Case {
+fn triton_add(target: &'static str) -> Option<Case> {
+    let object = fixture!(
+        target,
+        "triton_add",
+        ".co",
+        ["gfx906", "gfx908", "gfx90a", "gfx942", "gfx1100", "gfx1151"]
+    )?;
     const COUNT: u32 = 1_000;
     let x = floats(1_024, 3);
     let y = floats(1_024, 4);
     let want = sums(&x, &y, 1_000, 0.0);
     let group = 4 * lanes(target); // compiled with num_warps = 4
-    Case {
+    Some(Case {
         name: "triton_add".into(),
-        object: fixture!(target, "triton_add", ".co"),
+        object,
         kernel: "add_kernel",
         grid: [COUNT.div_ceil(256) * group, 1, 1], // BLOCK = 256
         group: [group, 1, 1],
@@ -110,10 +122,16 @@ fn triton_add(target: &'static str) -> Case {
             Arg::Null, // profile scratch
         ],
         check: Box::new(move |results| equal("o", &results.u32s(2), &want)),
-    }
+    })
 }
 
-fn triton_softmax(target: &'static str) -> Case {
+fn triton_softmax(target: &'static str) -> Option<Case> {
+    let object = fixture!(
+        target,
+        "triton_softmax",
+        ".co",
+        ["gfx906", "gfx908", "gfx90a", "gfx942", "gfx1100", "gfx1151"]
+    )?;
     const ROWS: usize = 7;
     const COLUMNS: usize = 500; // BLOCK = 512: the tail is masked
     let x = floats(ROWS * COLUMNS, 5);
@@ -127,9 +145,9 @@ fn triton_softmax(target: &'static str) -> Case {
         })
         .collect();
     let group = 4 * lanes(target);
-    Case {
+    Some(Case {
         name: "triton_softmax".into(),
-        object: fixture!(target, "triton_softmax", ".co"),
+        object,
         kernel: "softmax_kernel",
         grid: [7 * group, 1, 1],
         group: [group, 1, 1],
@@ -142,7 +160,7 @@ fn triton_softmax(target: &'static str) -> Case {
             Arg::Null,
         ],
         check: Box::new(move |results| close(&results.f32s(1), &want)),
-    }
+    })
 }
 
 /// The kernel computes 2^(d * log2 e) in f32, d down to -16: rounding the product, up to 23, is an
@@ -162,13 +180,14 @@ fn close(got: &[f32], want: &[f64]) -> Result<(), Wrong> {
     Ok(())
 }
 
-fn iree_mul(target: &'static str) -> Case {
+fn iree_mul(target: &'static str) -> Option<Case> {
+    let object = fixture!(target, "iree_mul", ".co", ["gfx90a", "gfx942", "gfx1100", "gfx1151"])?;
     let a = floats(1_024, 6);
     let b = floats(1_024, 7);
     let want: Vec<u32> = a.iter().zip(&b).map(|(a, b)| (a * b).to_bits()).collect();
-    Case {
+    Some(Case {
         name: "iree_mul".into(),
-        object: fixture!(target, "iree_mul", ".co"),
+        object,
         kernel: "mul_dispatch_0_elementwise_1024_f32",
         grid: [256, 1, 1], // four elements a work-item
         group: [lanes(target), 1, 1],
@@ -179,7 +198,7 @@ fn iree_mul(target: &'static str) -> Case {
             Arg::Buffer(bytes_f32([0.0; 1_024])),
         ],
         check: Box::new(move |results| equal("product", &bits(&results.f32s(2)), &want)),
-    }
+    })
 }
 
 /// Kernels that use a certain number of registers, at the edges of the allocation granules.

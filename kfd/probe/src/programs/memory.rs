@@ -13,6 +13,7 @@ pub(super) fn cases(target: &'static str) -> Vec<Case> {
         recursive(target),
         indirect(target),
         private_array(target),
+        private_arrays(target),
         relocations(target),
     ]
 }
@@ -169,6 +170,13 @@ fn private_array(target: &'static str) -> Case {
     let want = (0..64).map(|t| (index(t) & 31) * t).collect();
     let args = vec![Arg::Buffer(bytes_u32([0; 64])), Arg::Buffer(bytes_u32((0..64).map(index)))];
     stack_case(target, "priv_array", args, want)
+}
+
+/// The same in 40 workgroups: each wave has scratch of its own, on each XCC.
+fn private_arrays(target: &'static str) -> Case {
+    let case = private_array(target);
+    let name = format!("{} in 40 workgroups", case.name);
+    Case { name, grid: [40 * 64, 1, 1], ..case }
 }
 
 fn relocations(target: &'static str) -> Case {

@@ -61,11 +61,14 @@ pub struct Wrong {
     pub want: String,
 }
 
-/// The targets that have all programs.
-pub const TARGETS: [&str; 2] = ["gfx90a", "gfx1100"];
+/// The targets that have programs of their own.
+pub const TARGETS: [&str; 11] = [
+    "gfx900", "gfx906", "gfx908", "gfx90a", "gfx942", "gfx1100", "gfx1101", "gfx1102", "gfx1103",
+    "gfx1150", "gfx1151",
+];
 
-/// All cases for a target (`gfx90a`, `gfx1100`); for others the programs of their generic target,
-/// if there are any.
+/// All cases for one of [`TARGETS`]; for others the programs of their generic target, if there are
+/// any.
 pub fn cases(target: &str) -> Vec<Case> {
     let Some(&target) = TARGETS.iter().find(|known| **known == target) else {
         return arithmetic::generic(target);
@@ -76,28 +79,33 @@ pub fn cases(target: &str) -> Vec<Case> {
     cases
 }
 
-/// Picks a fixture by target.
+/// A fixture by its file name, or by program and target: of every target, or, as an `Option`, of
+/// some.
 macro_rules! fixture {
-    ($target:expr, $name:literal, $suffix:literal) => {
-        match $target {
-            "gfx90a" => include_bytes!(concat!(
-                "../../../../tests/fixtures/code-objects/",
-                $name,
-                ".gfx90a",
-                $suffix
-            ))
-            .as_slice(),
-            _ => include_bytes!(concat!(
-                "../../../../tests/fixtures/code-objects/",
-                $name,
-                ".gfx1100",
-                $suffix
-            ))
-            .as_slice(),
-        }
-    };
     ($file:literal) => {
         include_bytes!(concat!("../../../../tests/fixtures/code-objects/", $file)).as_slice()
+    };
+    ($target:expr, $name:literal, $suffix:literal) => {
+        fixture!($target, $name, $suffix, [
+            "gfx900", "gfx906", "gfx908", "gfx90a", "gfx942", "gfx1100", "gfx1101", "gfx1102",
+            "gfx1103", "gfx1150", "gfx1151",
+        ])
+        .unwrap_or_default()
+    };
+    ($target:expr, $name:literal, $suffix:literal, [$($known:literal),+ $(,)?]) => {
+        match $target {
+            $($known => Some(
+                include_bytes!(concat!(
+                    "../../../../tests/fixtures/code-objects/",
+                    $name,
+                    ".",
+                    $known,
+                    $suffix
+                ))
+                .as_slice(),
+            ),)+
+            _ => None,
+        }
     };
 }
 use fixture;

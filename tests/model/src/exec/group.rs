@@ -63,13 +63,22 @@ pub(super) struct Group<const N: usize> {
     lds: Lds,
     /// Its place in the grid.
     pub(super) place: [u32; 3],
+    /// The XCC it runs on.
+    pub(super) xcc: u32,
     /// Instructions executed.
     pub(super) instructions: u64,
 }
 
 impl<const N: usize> Group<N> {
     pub(super) fn new() -> Self {
-        Self { members: Vec::new(), count: 0, lds: Lds::default(), place: [0; 3], instructions: 0 }
+        Self {
+            members: Vec::new(),
+            count: 0,
+            lds: Lds::default(),
+            place: [0; 3],
+            xcc: 0,
+            instructions: 0,
+        }
     }
 
     /// Makes this the workgroup `number` of a launch. `slots` yields scratch slots.
@@ -80,6 +89,7 @@ impl<const N: usize> Group<N> {
         mut slots: impl Iterator<Item = u32>,
     ) {
         self.place = setup.place(number);
+        self.xcc = setup.xcc(number);
         let size = setup.size(self.place);
         let items = size.iter().product::<u32>();
         let waves = items.div_ceil(N as u32);
@@ -92,7 +102,15 @@ impl<const N: usize> Group<N> {
         for (number, member) in self.members.iter_mut().enumerate().take(self.count) {
             member.slot = if setup.scratch { slots.next() } else { None };
             member.state = State::Runnable;
-            setup.start(&mut member.wave, self.place, size, number as u32, waves, member.slot);
+            setup.start(
+                &mut member.wave,
+                self.place,
+                size,
+                number as u32,
+                waves,
+                self.xcc,
+                member.slot,
+            );
         }
     }
 

@@ -6,6 +6,7 @@
 use super::context::Context;
 use super::status;
 use super::wave::Wave;
+use crate::Target;
 use crate::isa::ir::sgpr;
 
 const MODE: u32 = 1;
@@ -19,6 +20,7 @@ const TBA_LO_GFX9: u32 = 16;
 const TBA_HI_GFX9: u32 = 17;
 const TMA_LO_GFX9: u32 = 18;
 const TMA_HI_GFX9: u32 = 19;
+const XCC_ID_GFX942: u32 = 20;
 const FLAT_SCR_LO_GFX11: u32 = 20;
 const FLAT_SCR_HI_GFX11: u32 = 21;
 const HW_ID1_GFX11: u32 = 23;
@@ -64,6 +66,7 @@ pub(super) fn read<const N: usize>(w: &Wave<N>, cx: &Context<'_>, imm: u32) -> u
         TBA_HI_GFX9 if gfx9 => (tba >> 32) as u32,
         TMA_LO_GFX9 if gfx9 => tma as u32,
         TMA_HI_GFX9 if gfx9 => (tma >> 32) as u32,
+        XCC_ID_GFX942 if cx.env.target == Target::Gfx942 => w.xcc,
         FLAT_SCR_LO_GFX11 if !gfx9 => w.s32(sgpr::FLAT_SCRATCH),
         FLAT_SCR_HI_GFX11 if !gfx9 => w.s32(sgpr::FLAT_SCRATCH + 1),
         HW_ID1_GFX11 if !gfx9 => w.hw_id,

@@ -5,7 +5,7 @@
 
 use super::context::Env;
 use super::gws::Waiting;
-use super::launch::Launch;
+use super::launch::{Launch, ScratchSetup};
 use super::status;
 use super::wave::{Wave, hidden};
 use crate::Target;
@@ -26,10 +26,12 @@ pub struct Setup {
     pub lds_bytes: u32,
     /// Waves of a full workgroup.
     pub waves: u32,
+    wave_size: u32,
     /// Whether each wave takes a scratch slot.
     pub scratch: bool,
-    scratch_base: u64,
-    scratch_wave_bytes: u64,
+    scratch_buffer: ScratchSetup,
+    /// XCCs that share the workgroups.
+    xccs: u32,
     entry: u64,
     user_sgprs: Vec<u32>,
     user_count: usize,
@@ -65,9 +67,10 @@ impl Setup {
             grid: launch.grid,
             lds_bytes: launch.lds_bytes,
             waves: items.div_ceil(size),
+            wave_size: size,
             scratch,
-            scratch_base: launch.scratch.base,
-            scratch_wave_bytes: launch.scratch.wave_bytes,
+            scratch_buffer: launch.scratch,
+            xccs: launch.xccs.max(1),
             entry: launch.entry,
             user_sgprs: launch.user_sgprs.clone(),
             user_count: (rsrc2 >> 1 & 31) as usize,
@@ -95,12 +98,25 @@ impl Setup {
         [(number % x) as u32, (number / x % y) as u32, (number / x / y) as u32]
     }
 
+    /// The XCC on which the workgroup with a number runs: one by one in turn
+    /// (COMPUTE_TG_CHUNK_SIZE 1, docs/ABI.md §Launch).
+    pub fn xcc(&self, number: u64) -> u32 {
+        (number % u64::from(self.xccs)) as u32
+    }
+
+    /// Waves of the workgroup with a number: fewer at the grid's far ends.
+    pub fn waves_of(&self, number: u64) -> u32 {
+        self.size(self.place(number)).iter().product::<u32>().div_ceil(self.wave_size)
+    }
+
     /// Work-items of a workgroup per dimension: fewer at the grid's far ends.
     pub fn size(&self, place: [u32; 3]) -> [u32; 3] {
         std::array::from_fn(|d| self.group[d].min(self.grid[d] - place[d] * self.group[d]))
     }
 
-    /// Prepares wave `number` of `waves` of the workgroup at `place`, of `size` work-items.
+    /// Prepares wave `number` of `waves` of the workgroup at `place`, of `size` work-items. `slot` is
+    /// its scratch slot on its XCC.
+    #[allow(clippy::too_many_arguments)] // what tells a wave from the others
     pub fn start<const N: usize>(
         &self,
         w: &mut Wave<N>,
@@ -108,6 +124,7 @@ impl Setup {
         size: [u32; 3],
         number: u32,
         waves: u32,
+        xcc: u32,
         slot: Option<u32>,
     ) {
         if cfg!(debug_assertions) {
@@ -129,7 +146,9 @@ impl Setup {
         w.gws = Waiting::No;
         w.hw_id = number & 15 | (number >> 4 & 3) << 4 | (place[0] & 15) << 8;
 
-        let offset = u64::from(slot.unwrap_or(0)) * self.scratch_wave_bytes;
+        w.xcc = xcc;
+        let offset = u64::from(slot.unwrap_or(0)) * self.scratch_buffer.wave_bytes
+            + u64::from(xcc) * self.scratch_buffer.xcc_bytes;
         self.scalars(w, place, number, waves, offset);
         let a = &self.env.apertures;
         for (k, value) in
@@ -138,7 +157,7 @@ impl Setup {
             w.set_s64(hidden::APERTURES + 2 * k as u8, value);
         }
         if self.scratch && self.env.target.has_architected_flat_scratch() {
-            w.set_s64(sgpr::FLAT_SCRATCH, self.scratch_base.wrapping_add(offset));
+            w.set_s64(sgpr::FLAT_SCRATCH, self.scratch_buffer.base.wrapping_add(offset));
         }
         self.lanes(w, size, number);
     }
@@ -191,8 +210,10 @@ impl Setup {
             for lane in 0..N {
                 w.v[0][lane] = first + lane as u32;
             }
-            if !packed {
+            if !packed && ids > 0 {
                 w.v[1] = [0; N];
+            }
+            if !packed && ids > 1 {
                 w.v[2] = [0; N];
             }
             return;
@@ -204,9 +225,14 @@ impl Setup {
             let z = if ids > 1 { item / sx / sy } else { 0 };
             if packed {
                 w.v[0][lane] = x | (y & 0x3ff) << 10 | (z & 0x3ff) << 20;
-            } else {
-                w.v[0][lane] = x;
+                continue;
+            }
+            w.v[0][lane] = x;
+            // What was not asked for is not set.
+            if ids > 0 {
                 w.v[1][lane] = y;
+            }
+            if ids > 1 {
                 w.v[2][lane] = z;
             }
         }

@@ -13,26 +13,28 @@ const RESIDENT_WAVES: u64 = 4096;
 /// Workgroups a worker takes at once.
 const BATCH: u64 = 16;
 
-/// Scratch slots of one queue: each resident wave has one.
+/// Scratch slots of one queue, XCC by XCC: each resident wave has one.
 #[derive(Debug)]
 pub(super) struct Slots {
-    free: Mutex<Vec<u32>>,
+    free: Vec<Mutex<Vec<u32>>>,
 }
 
 impl Slots {
-    pub(super) fn new(count: u32) -> Self {
-        Self { free: Mutex::new((0..count).rev().collect()) }
+    /// `count` slots on each of `xccs`.
+    pub(super) fn new(xccs: u32, count: u32) -> Self {
+        let slots = || Mutex::new((0..count).rev().collect());
+        Self { free: (0..xccs.max(1)).map(|_| slots()).collect() }
     }
 
-    /// Takes `count` slots, or none.
-    fn take(&self, count: usize) -> Option<Vec<u32>> {
-        let mut free = lock(&self.free);
-        let start = free.len().checked_sub(count)?;
+    /// Takes `count` slots of an XCC, or none.
+    fn take(&self, xcc: u32, count: u32) -> Option<Vec<u32>> {
+        let mut free = lock(&self.free[xcc as usize]);
+        let start = free.len().checked_sub(count as usize)?;
         Some(free.split_off(start))
     }
 
-    fn give(&self, slots: impl Iterator<Item = u32>) {
-        lock(&self.free).extend(slots);
+    fn give(&self, xcc: u32, slots: impl Iterator<Item = u32>) {
+        lock(&self.free[xcc as usize]).extend(slots);
     }
 }
 
@@ -44,10 +46,11 @@ pub(super) enum AnyGroup {
 }
 
 impl AnyGroup {
-    fn slots(&self) -> Vec<u32> {
+    /// Its XCC and its slots there.
+    fn slots(&self) -> (u32, Vec<u32>) {
         match self {
-            Self::Wave32(group) => group.slots().collect(),
-            Self::Wave64(group) => group.slots().collect(),
+            Self::Wave32(group) => (group.xcc, group.slots().collect()),
+            Self::Wave64(group) => (group.xcc, group.slots().collect()),
         }
     }
 
@@ -192,18 +195,18 @@ impl Job {
         if state.parked.is_empty() { Work::Nothing } else { Work::Asleep }
     }
 
-    /// Scratch slots for a workgroup: `None` when too few are free.
-    pub(super) fn take_slots(&self) -> Option<Vec<u32>> {
+    /// Scratch slots for the workgroup with a number: `None` when too few are free on its XCC.
+    pub(super) fn take_slots(&self, number: u64) -> Option<Vec<u32>> {
         match &self.slots {
-            Some(slots) => slots.take(self.setup.waves as usize),
+            Some(slots) => slots.take(self.setup.xcc(number), self.setup.waves_of(number)),
             None => Some(Vec::new()),
         }
     }
 
     /// Returns the slots of a workgroup that ended.
-    pub(super) fn give_slots(&self, slots: impl Iterator<Item = u32>) {
+    pub(super) fn give_slots(&self, xcc: u32, slots: impl Iterator<Item = u32>) {
         if let Some(pool) = &self.slots {
-            pool.give(slots);
+            pool.give(xcc, slots);
         }
     }
 
@@ -259,9 +262,9 @@ impl Job {
         }
         state.finished = true;
         let parked = state.parked.drain(..).map(|parked| parked.group);
-        let slots: Vec<u32> =
-            parked.chain(state.stuck.drain(..)).flat_map(|group| group.slots()).collect();
-        self.give_slots(slots.into_iter());
+        for (xcc, slots) in parked.chain(state.stuck.drain(..)).map(|group| group.slots()) {
+            self.give_slots(xcc, slots.into_iter());
+        }
         Some(Outcome::Cancelled)
     }
 
@@ -332,13 +335,14 @@ pub(super) struct Pools {
 impl Pools {
     /// The pool of a launch's queue.
     pub(super) fn of(&self, launch: &Launch) -> Arc<Slots> {
-        let key = (Arc::as_ptr(&launch.memory).addr(), launch.scratch.base, launch.scratch.waves);
+        let scratch = &launch.scratch;
+        let key = (Arc::as_ptr(&launch.memory).addr(), scratch.base, scratch.waves);
         let mut pools = lock(&self.pools);
         pools.retain(|_, pool| pool.strong_count() != 0);
         if let Some(pool) = pools.get(&key).and_then(std::sync::Weak::upgrade) {
             return pool;
         }
-        let pool = Arc::new(Slots::new(launch.scratch.waves));
+        let pool = Arc::new(Slots::new(launch.xccs, scratch.waves));
         pools.insert(key, Arc::downgrade(&pool));
         pool
     }

@@ -26,8 +26,10 @@ pub struct ScratchSetup {
     pub base: u64,
     /// Bytes of one wave's slot.
     pub wave_bytes: u64,
-    /// Slots: waves that may be resident with scratch at once.
+    /// Slots of an XCC: waves that may be resident there with scratch at once.
     pub waves: u32,
+    /// Bytes from one XCC's share of the buffer to the next one's.
+    pub xcc_bytes: u64,
     /// The buffer descriptor for user SGPRs (gfx900 to gfx90a).
     pub resource: [u32; 4],
 }
@@ -68,6 +70,8 @@ pub struct Launch {
     pub lds_bytes: u32,
     /// Scratch bytes of a work-item.
     pub private_bytes: u32,
+    /// XCCs that share the workgroups: number `n` runs on XCC `n` modulo this, at least 1.
+    pub xccs: u32,
     /// Scratch of the queue.
     pub scratch: ScratchSetup,
     /// Flat apertures.

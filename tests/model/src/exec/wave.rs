@@ -68,6 +68,8 @@ pub struct Wave<const N: usize> {
     pub hw_id: u32,
     /// What the wave waits for at a global wave sync resource.
     pub gws: Waiting,
+    /// XCC_ID (gfx942).
+    pub xcc: u32,
 }
 
 impl<const N: usize> Wave<N> {
@@ -87,6 +89,7 @@ impl<const N: usize> Wave<N> {
             clock: 0,
             hw_id: 0,
             gws: Waiting::No,
+            xcc: 0,
         }
     }
 

@@ -193,7 +193,7 @@ impl Session<'_> {
         while next < range.end {
             let pause =
                 self.executed >= SLICE || self.job.is_stopped() || !cx.interrupts.is_empty();
-            let slots = if pause { None } else { self.job.take_slots() };
+            let slots = if pause { None } else { self.job.take_slots(next) };
             let Some(slots) = slots else {
                 self.job.put_back(next..range.end);
                 return;
@@ -224,7 +224,7 @@ impl Session<'_> {
         match left {
             Left::Done => {
                 self.done += 1;
-                self.job.give_slots(group.slots());
+                self.job.give_slots(group.xcc, group.slots());
                 if spare.len() < SPARE {
                     spare.push(group);
                 }

@@ -95,8 +95,7 @@ impl Model {
                 }
                 // Stricter than 6.12, which lets such pages be mapped and may then fault or move
                 // them: other releases refuse, and so does the model.
-                let vram = buffer.flags.contains(AllocFlags::VRAM);
-                if vram && !buffer.flags.contains(AllocFlags::PUBLIC) {
+                if device.is_video(buffer) && !buffer.flags.contains(AllocFlags::PUBLIC) {
                     return Err(Errno::PERM);
                 }
                 match &buffer.memory {

@@ -91,6 +91,7 @@ impl Model {
         let mut gpus: Vec<_> = nodes.filter_map(|(i, node)| GpuInfo::new(i, node)).collect();
         for (index, gpu) in gpus.iter_mut().enumerate() {
             gpu.hidden = config.hidden.contains(&index);
+            gpu.unified &= config.profile.unifies_apu_memory();
         }
         let tree = render(topology, &gpus, KFD_MAJOR);
         Arc::new(Self {

@@ -97,6 +97,17 @@ impl ProcessDevice {
         number
     }
 
+    /// Whether a buffer is in video memory: an APU's never is.
+    pub(crate) fn is_video(&self, buffer: &Buffer) -> bool {
+        buffer.flags.contains(AllocFlags::VRAM) && !self.device.info.unified
+    }
+
+    /// Bytes of system memory in buffers.
+    pub(crate) fn system_bytes(&self) -> u64 {
+        let system = self.buffers.values().filter(|buffer| !self.is_video(buffer));
+        system.map(|buffer| buffer.bytes).sum()
+    }
+
     /// The mapping that covers `address`, with its start.
     pub(crate) fn mapping_at(&self, address: u64) -> Option<(u64, Mapping)> {
         let (start, mapping) = self.mappings.range(..=address).next_back()?;
@@ -200,9 +211,7 @@ impl Process {
 
     /// Bytes of system memory that buffers and SVM ranges keep resident.
     pub(crate) fn system_bytes(&self) -> u64 {
-        let buffers = self.devices.iter().flat_map(|device| device.buffers.values());
-        let system = buffers.filter(|buffer| !buffer.flags.contains(AllocFlags::VRAM));
-        let bytes: u64 = system.map(|buffer| buffer.bytes).sum();
+        let bytes: u64 = self.devices.iter().map(ProcessDevice::system_bytes).sum();
         bytes + self.svm.pages() * PAGE
     }
 

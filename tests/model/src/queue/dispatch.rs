@@ -113,6 +113,7 @@ impl Queue {
             group: shape.group,
             lds_bytes,
             private_bytes,
+            xccs: u32::try_from(device.info.xccs).unwrap_or(1),
             scratch,
             apertures: APERTURES,
             trap: device.trap_handler(),
@@ -196,11 +197,13 @@ impl Queue {
         let (wave_bytes, waves) = if target.is_gfx9() {
             (u64::from(size & 0x1fff) * 1024, waves)
         } else {
-            // gfx11 counts waves per shader engine.
+            // gfx11 counts waves per shader engine; gfx942 counts them per XCC.
             (u64::from(size & 0x7fff) * 256, waves.saturating_mul(engines))
         };
         let base = space.load_u64(queue + field::SCRATCH_BASE)?;
-        Ok(Some(ScratchSetup { base, wave_bytes, waves, resource }))
+        // The descriptor's size is one XCC's share.
+        let [_, _, bytes, _] = resource;
+        Ok(Some(ScratchSetup { base, wave_bytes, waves, xcc_bytes: bytes.into(), resource }))
     }
 
     /// User SGPRs in the order of the ABI, and whether arguments are preloaded. `None` when there

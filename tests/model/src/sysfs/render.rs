@@ -99,9 +99,9 @@ fn drm(tree: &mut Tree, gpu: &GpuInfo) {
     );
     tree.file(&format!("{pci}/vendor"), format!("{:#06x}\n", gpu.vendor_id));
     tree.file(&format!("{pci}/device"), format!("{:#06x}\n", gpu.device_id));
-    tree.file(&format!("{pci}/mem_info_vram_total"), format!("{}\n", gpu.vram_bytes));
+    tree.file(&format!("{pci}/mem_info_vram_total"), format!("{}\n", gpu.own_bytes()));
     tree.file(
         &format!("{pci}/mem_info_vis_vram_total"),
-        format!("{}\n", if gpu.large_bar { gpu.vram_bytes } else { 256 << 20 }),
+        format!("{}\n", if gpu.large_bar { gpu.own_bytes() } else { 256 << 20 }),
     );
 }

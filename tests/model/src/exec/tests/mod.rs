@@ -5,6 +5,7 @@ mod buffer_format;
 mod control;
 mod gws;
 mod indexing;
+mod launch;
 mod lds;
 mod lds_rare;
 mod memory;

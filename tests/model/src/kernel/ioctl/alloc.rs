@@ -79,8 +79,8 @@ impl Context<'_> {
         let region = || arena.region(bytes).map_err(|_| Errno::NOMEM);
         // The first type that is set counts.
         let (memory, kfd_offset) = if vram {
-            let used = granules(device.vram_bytes);
-            if over(used, usable_vram(&info)) {
+            let used = if info.unified { device.vram_bytes } else { granules(device.vram_bytes) };
+            if over(used, usable_vram(&info)) || info.unified && over(system_used, system_limit) {
                 return Err(Errno::NOMEM);
             }
             device.vram_bytes += bytes;
@@ -161,13 +161,22 @@ impl Context<'_> {
         &mut self,
         args: &mut GetAvailableMemoryArgs,
     ) -> Result<(), Errno> {
-        let device = self.process()?.device(args.gpu_id.0)?;
-        // Each allocation counts in whole granules here.
+        let system_limit = self.model.config.system_bytes;
+        let process = self.process()?;
+        let system_used = process.system_bytes();
+        let device = process.device(args.gpu_id.0)?;
+        let info = &device.device.info;
         let vram = |buffer: &&Buffer| buffer.flags.contains(AllocFlags::VRAM) && !buffer.imported;
-        let buffers = device.buffers.values().filter(vram);
-        let used: u64 = buffers.map(|buffer| granules(buffer.bytes)).sum();
-        let free = usable_vram(&device.device.info).saturating_sub(used);
-        args.available = free - free % VRAM_GRANULE;
+        let sizes = device.buffers.values().filter(vram).map(|buffer| buffer.bytes);
+        if info.unified {
+            let free = usable_vram(info).saturating_sub(sizes.sum());
+            let available = free.min(system_limit.saturating_sub(system_used));
+            args.available = available - available % PAGE;
+        } else {
+            // Each allocation counts in whole granules here.
+            let free = usable_vram(info).saturating_sub(sizes.map(granules).sum());
+            args.available = free - free % VRAM_GRANULE;
+        }
         Ok(())
     }
 }

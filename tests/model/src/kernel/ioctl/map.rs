@@ -36,7 +36,7 @@ fn places(buffer: &Buffer) -> impl Iterator<Item = (u64, u64)> + use<> {
 /// Whether another GPU may reach the buffer: never over PCIe, since Debian's kernels have no
 /// `CONFIG_HSA_AMD_P2P`.
 fn reachable(owner: &ProcessDevice, peer: &ProcessDevice, buffer: &Buffer) -> bool {
-    let vram = buffer.flags.contains(AllocFlags::VRAM);
+    let vram = owner.is_video(buffer);
     let io = buffer.flags.intersects(AllocFlags::DOORBELL | AllocFlags::MMIO_REMAP);
     let (a, b) = (&owner.device.info, &peer.device.info);
     owner.gpu == peer.gpu || !(vram || io) || vram && a.hive != 0 && a.hive == b.hive

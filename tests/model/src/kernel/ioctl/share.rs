@@ -60,13 +60,16 @@ impl Context<'_> {
         let (gpu_id, number) = split_handle(args.handle.0);
         let device = self.process()?.device(gpu_id)?;
         let buffer = device.buffers.get(&number).ok_or(Errno::INVAL)?;
+        // An APU's buffers lie in system memory, whatever was asked for.
+        let flags = if device.device.info.unified && buffer.flags.contains(AllocFlags::VRAM) {
+            buffer.flags.difference(AllocFlags::VRAM | AllocFlags::PUBLIC) | AllocFlags::GTT
+        } else {
+            buffer.flags
+        };
         let exported = match &buffer.memory {
-            Memory::Region(region) => DmaBuf {
-                region: Arc::clone(region),
-                bytes: buffer.bytes,
-                flags: buffer.flags,
-                gpu_id,
-            },
+            Memory::Region(region) => {
+                DmaBuf { region: Arc::clone(region), bytes: buffer.bytes, flags, gpu_id }
+            }
             Memory::User(_) => return Err(Errno::PERM),
         };
         let file = self.state.files.insert(Kind::DmaBuf(exported));

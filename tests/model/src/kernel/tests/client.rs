@@ -169,7 +169,8 @@ impl Client {
         let args = self.alloc(0, flags, va, bytes as u64).unwrap();
         let offset = args.mmap_offset;
         let backing = Backing::File { file: self.render[0], offset };
-        if !flags.contains(AllocFlags::VRAM) || flags.contains(AllocFlags::PUBLIC) {
+        let video = flags.contains(AllocFlags::VRAM) && !self.model.gpus[0].unified;
+        if !video || flags.contains(AllocFlags::PUBLIC) {
             assert_eq!(self.map(Some(at), bytes, backing), Ok(at));
         }
         self.map_to(args.handle.0, &self.gpus[..1]).unwrap();

@@ -12,7 +12,7 @@ use kfd::{GpuId, MemHandle};
 use super::Client;
 use super::client::GTT;
 use crate::kernel::Model;
-use crate::{Preset, Profile};
+use crate::{Preset, Profile, Target};
 
 const VA: u64 = 0x7000_0000_0000;
 
@@ -188,6 +188,38 @@ fn available_memory_falls_by_whole_granules() {
     assert_eq!(before - available(), 2 << 20);
     client.free(handle).unwrap();
     assert_eq!(available(), before);
+}
+
+/// Linux since 6.10: what is asked for as video memory is system memory.
+#[test]
+fn an_apu_serves_video_memory_from_system_memory() {
+    let preset = Preset::of(Target::Gfx1151);
+    let client = Client::stepped(preset.clone(), Profile::V6_12);
+    let available = || {
+        let mut args = GetAvailableMemoryArgs { gpu_id: client.gpu(), ..Default::default() };
+        client.call(0x23, &mut args).unwrap();
+        args.available
+    };
+    let before = available();
+    assert!(before > 15 << 30 && before < 16 << 30, "half of system memory, less page tables");
+    // The CPU reaches it, asked for or not.
+    let page = client.page(AllocFlags::VRAM | AllocFlags::WRITABLE, 4096);
+    page.u64(0).store(7, Release);
+    assert_eq!(before - available(), 4096);
+    let mut export = ExportDmabufArgs { handle: MemHandle(page.handle), ..Default::default() };
+    assert_eq!(client.call(0x24, &mut export), Ok(0));
+    let mut info = GetDmabufInfoArgs { dmabuf_fd: export.dmabuf_fd, ..Default::default() };
+    assert_eq!(client.call(0x1c, &mut info), Ok(0));
+    assert_eq!(info.flags, AllocFlags::GTT);
+    let too_much = client.alloc(0, AllocFlags::VRAM, VA, 17 << 30).unwrap_err();
+    assert_eq!(too_much, Errno::NOMEM);
+}
+
+#[test]
+fn before_linux_6_10_an_apu_has_what_its_firmware_set_apart() {
+    let client = Client::stepped(Preset::of(Target::Gfx1103), Profile::V6_1);
+    assert!(client.alloc(0, AllocFlags::VRAM, VA, 256 << 20).is_ok());
+    assert_eq!(client.alloc(0, AllocFlags::VRAM, VA, 1 << 30).unwrap_err(), Errno::NOMEM);
 }
 
 #[test]
