@@ -21,7 +21,10 @@ fn open(model: &Arc<Model>) -> kfd::Result<Kfd> {
 
 /// A model that claims to be KFD `major`.`minor`.
 fn claims(profile: Profile, major: u32, minor: u32) -> Arc<Model> {
-    let model = Model::builder().gpu(Preset::gfx1100()).profile(profile).build();
+    claiming(Model::builder().gpu(Preset::gfx1100()).profile(profile).build(), major, minor)
+}
+
+fn claiming(model: Arc<Model>, major: u32, minor: u32) -> Arc<Model> {
     model.faults().garble(GET_VERSION, move |answer| {
         answer[..4].copy_from_slice(&major.to_le_bytes());
         answer[4..8].copy_from_slice(&minor.to_le_bytes());
@@ -269,8 +272,16 @@ fn versions_are_compared_as_pairs_not_field_by_field() {
 
 #[test]
 fn an_ioctl_that_the_version_promises_and_the_kernel_lacks_is_reported() {
-    // 6.1 has no RUNTIME_ENABLE: ENOTTY.
-    let error = use_everything(&open(&claims(Profile::V6_1, 1, 17)).unwrap()).unwrap_err();
+    // 6.1 has no RUNTIME_ENABLE: ENOTTY. Nor has it the capability bit, without which the driver would
+    // not ask.
+    let builder = Model::builder().gpu(Preset::gfx1100()).profile(Profile::V6_1);
+    let mut topology = builder.topology();
+    for node in topology.nodes.iter_mut().filter(|node| node.gpu_id != 0) {
+        let capability = node.properties.get("capability").unwrap();
+        node.properties.set("capability", capability | 1 << 29);
+    }
+    let model = claiming(builder.build_topology(&topology), 1, 17);
+    let error = use_everything(&open(&model).unwrap()).unwrap_err();
     let Error::Ioctl { name, errno, .. } = &error else { panic!("{error:?}") };
     assert_eq!((*name, *errno), ("RUNTIME_ENABLE", Errno::NOTTY));
 }

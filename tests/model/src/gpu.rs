@@ -30,6 +30,8 @@ pub(crate) struct GpuInfo {
     pub(crate) gfx_version: u64,
     /// Accelerator complex dies, at least 1.
     pub(crate) xccs: u64,
+    /// Compute units of an XCC.
+    pub(crate) cus_per_xcc: u64,
     /// Save area sizes.
     pub(crate) save_area: SaveArea,
     /// Bytes of local memory, as KFD has it: video memory, or an APU's share of system memory.
@@ -134,6 +136,8 @@ impl GpuInfo {
             target,
             gfx_version: version,
             xccs,
+            cus_per_xcc: property("simd_count").checked_div(property("simd_per_cu")).unwrap_or(0)
+                / xccs,
             save_area,
             vram_bytes: bank(1) + bank(2),
             unified: matches!(target, Some(Target::Gfx1103 | Target::Gfx1150 | Target::Gfx1151)),
@@ -168,6 +172,16 @@ impl GpuInfo {
     pub(crate) fn pci_address(&self) -> String {
         let (bus, slot) = (self.location >> 8 & 0xff, self.location >> 3 & 0x1f);
         format!("{:04x}:{bus:02x}:{slot:02x}.{}", self.domain, self.location & 7)
+    }
+
+    /// As kernels before December 2025 have it: they take a smaller vector register file for gfx1151
+    /// (docs/ABI.md §Save area).
+    pub(crate) fn with_older_save_area(mut self) -> Self {
+        if self.gfx_version == 11_05_01 {
+            let larger = self.cus_per_xcc * 0x2_0000;
+            self.save_area.cwsr = self.save_area.cwsr.saturating_sub(larger);
+        }
+        self
     }
 
     /// Bytes of memory that is the GPU's alone.

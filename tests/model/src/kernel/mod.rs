@@ -89,6 +89,9 @@ impl Model {
         config.system_bytes = system.filter_map(|bank| bank.get("size_in_bytes")).sum();
         let nodes = topology.nodes.iter().enumerate();
         let mut gpus: Vec<_> = nodes.filter_map(|(i, node)| GpuInfo::new(i, node)).collect();
+        if !config.profile.publishes_save_sizes() {
+            gpus = gpus.into_iter().map(GpuInfo::with_older_save_area).collect();
+        }
         for (index, gpu) in gpus.iter_mut().enumerate() {
             gpu.hidden = config.hidden.contains(&index);
             gpu.unified &= config.profile.unifies_apu_memory();
