@@ -42,6 +42,7 @@ fn launch(target: Target, wave_size: u32, ids: u32, xccs: u32) -> Launch {
         trap_enabled: true,
         dispatch_index: 0,
         doorbell_id: 0,
+        gws: None,
     }
 }
 
@@ -113,6 +114,7 @@ fn xccs_take_workgroups_in_turn_and_each_has_scratch_of_its_own() {
             slot: 0,
             interrupts: Vec::new(),
             acquires: &machine.acquires,
+            gws: None,
         };
         // hwreg(HW_REG_XCC_ID)
         assert_eq!(u64::from(hwreg::read(&wave, &cx, 20 | 31 << 11)), xcc);
