@@ -1,6 +1,8 @@
 //! Random bytes and random changes: an error or a container, never a panic, and never more memory
 //! than the limit allows.
 
+use std::path::Path;
+
 use hsaco::bundle::{Extent, extent};
 use hsaco::{CodeObject, Container, DeviceTarget};
 use proptest::prelude::*;
@@ -36,6 +38,18 @@ fn exercise(file: &[u8]) {
             Err(no_fit) => assert_eq!(no_fit.images.len(), container.images().count()),
         }
     }
+}
+
+/// What the fuzzer found worth keeping: each reaches code that the others do not.
+#[test]
+fn inputs_kept_by_the_fuzzer_never_panic() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/fuzz/seeds/hsaco_container");
+    let mut count = 0;
+    for entry in std::fs::read_dir(folder).unwrap() {
+        exercise(&std::fs::read(entry.unwrap().path()).unwrap());
+        count += 1;
+    }
+    assert!(count > 40, "{count}");
 }
 
 proptest! {
