@@ -61,7 +61,7 @@ impl Preset {
             ("gfx_target_version", self.version),
             ("vendor_id", 0x1002),
             ("device_id", self.device_id),
-            ("location_id", (self.bus + 0x20 * taken.ordinal) % 0x100 << 8),
+            ("location_id", ((self.bus + 0x20 * taken.ordinal) % 0x100) << 8),
             ("domain", 0),
             ("drm_render_minor", 128 + taken.minors),
             ("hive_id", 0),
