@@ -107,7 +107,7 @@ impl Program {
         let packet = KernelDispatch::new(object, [grid, 1, 1], [group, 1, 1])
             .expect("a packet")
             .kernarg(memory.addr())
-            .private_segment(facts.private_bytes)
+            .private_segment(kfd_probe::runner::private_bytes(&facts))
             .group_segment(facts.static_lds_bytes);
         Launch { packet, label: kfd.register_kernel(name), _arguments: memory }
     }

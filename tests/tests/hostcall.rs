@@ -23,6 +23,8 @@ use kfd_tests::{Device, each_device};
 /// Longest wait for one launch, on a busy machine that interprets it.
 const LIMIT: Duration = Duration::from_secs(240);
 const POOL: PoolId = PoolId(1);
+/// Private memory of a work-item: more than any kernel here is given.
+const STACK_BYTES: u32 = 4096;
 
 macro_rules! objects {
     ($target:expr, $name:literal) => {
@@ -59,7 +61,8 @@ impl<'a> Host<'a> {
         let config = DrainConfig::DEFAULT;
         let drain = Drain::start(registry.build(), bell, Arc::clone(&counters), config).unwrap();
         drain.attach(pool).unwrap();
-        let queue = gpu.create_queue(&QueueRequest::aql(64)).unwrap();
+        // The device heap's functions are called, so their kernels have a stack.
+        let queue = gpu.create_queue(&QueueRequest::aql(64).scratch(STACK_BYTES)).unwrap();
         Self { device, gpu, queue, drain, counters, services }
     }
 
