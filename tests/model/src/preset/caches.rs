@@ -4,11 +4,12 @@ use super::{CacheKind, Preset};
 use crate::sysfs::{Cache, Properties};
 
 impl Preset {
-    /// The active CUs of shader array `array`, one bit each: the lowest ones. Where CUs are fused
+    /// The active CUs of shader array `array`, one bit each: the highest ones. Where CUs are fused
     /// off the first arrays have one more than the others.
     fn active(&self, array: u64) -> u64 {
         let (each, more) = (self.cus / self.arrays, self.cus % self.arrays);
-        (1 << (each + u64::from(array < more))) - 1
+        let count = each + u64::from(array < more);
+        ((1 << count) - 1) << (self.cus_per_array - count)
     }
 
     /// `kfd_fill_cache_non_crat_info`: an L1 for each block of CUs that has an active one, a single
@@ -45,7 +46,7 @@ impl Preset {
     /// kernel stores each array's word a round late.
     fn shared(&self, kind: &CacheKind, first_id: u64) -> Cache {
         let first = self.active(0) & kind.mask();
-        let words: Vec<u64> = std::iter::once(first)
+        let words: Vec<u64> = std::iter::once(first >> first.trailing_zeros())
             .chain((0..self.arrays - 1).map(|array| self.active(array) & kind.mask()))
             .collect();
         kind.entry(first_id + u64::from(first.trailing_zeros()), &words)
