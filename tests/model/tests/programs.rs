@@ -130,7 +130,8 @@ fn run(engine: &Engine, step: bool, target: Target, case: &Case) -> Result<(), S
         .map_err(|e| e.to_string())?;
     }
     let hidden = HiddenValues { geometry, services: Default::default() };
-    let kernarg = memory.put(&builder.finish(&hidden).map_err(|e| e.to_string())?);
+    let arguments = builder.finish(&hidden).map_err(|e| e.to_string())?;
+    let kernarg = memory.put(&arguments);
 
     let facts = kernel.launch_facts();
     let descriptor = kernel.descriptor();
@@ -154,10 +155,17 @@ fn run(engine: &Engine, step: bool, target: Target, case: &Case) -> Result<(), S
             user.extend(pair(value));
         }
     }
+    let mut entry = image.address_of(kernel.entry_vaddr());
+    if descriptor.preload.dwords != 0 && target.has_unified_vgprs() {
+        let words = arguments.as_chunks().0.iter().map(|word| u32::from_le_bytes(*word));
+        let first = usize::from(descriptor.preload.offset_dwords);
+        user.extend(words.skip(first).take(usize::from(descriptor.preload.dwords)));
+        entry += 256;
+    }
     let launch = Launch {
         target,
         memory: Arc::clone(&memory.space),
-        entry: image.address_of(kernel.entry_vaddr()),
+        entry,
         rsrc1: descriptor.rsrc1,
         rsrc2: descriptor.rsrc2,
         rsrc3: descriptor.rsrc3,
