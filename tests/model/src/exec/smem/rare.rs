@@ -1,7 +1,7 @@
 //! Scalar memory of gfx9 that compilers do not emit: buffer stores, scalar scratch, atomics, probes.
 //!
-//! "Vega", "CDNA1" to "CDNA3" instruction set documents, SMEM instructions; docs/ABI.md §Scalar
-//! memory.
+//! "Vega", "CDNA1" to "CDNA3" instruction set documents, SMEM instructions;
+//! docs/ABI.md §Scalar memory.
 
 use super::{base_register, offset};
 use crate::exec::atomic::Atomic;
