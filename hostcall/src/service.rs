@@ -15,7 +15,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 pub use function::{Functions, HostFunction};
 pub use heap::{DeviceHeap, HeapControl, HeapLimits, HeapSource, SLAB_BYTES};
-pub use printf::{DESCRIPTOR_BEGIN, DESCRIPTOR_END, Fragments, Printf};
+pub use printf::{DESCRIPTOR_BEGIN, DESCRIPTOR_END, Fragments, Printf, Text, TextStats};
 pub use rpc::Rpc;
 pub use sanitizer::{Sanitizer, SanitizerReport};
 

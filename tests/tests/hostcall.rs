@@ -6,11 +6,14 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use ::hostcall::device::{self, GpuHeap, PoolMemory, SignalBell};
+use ::hostcall::format::Limits;
 use ::hostcall::layout::SLOT_WORDS;
+use ::hostcall::printf::MessageLimits;
 use ::hostcall::service::{
     DESCRIPTOR_BEGIN, DESCRIPTOR_END, DeviceHeap, Fragments, Functions, HeapLimits, Printf,
-    SLAB_BYTES,
+    SLAB_BYTES, Text,
 };
+use ::hostcall::sink::{Callback, OutputLimits, Stream, Writer};
 use ::hostcall::{
     Count, Counters, Drain, DrainConfig, Error, PoolId, Registry, ServiceId, Source, Transport,
 };
@@ -240,6 +243,48 @@ fn every_printf_of_a_compiled_kernel_arrives_word_for_word() {
         found.sort_unstable();
         expected.sort_unstable();
         assert!(found == expected, "{:x?}", found.iter().zip(&expected).find(|(a, b)| a != b));
+        host.finish();
+    });
+}
+
+#[test]
+fn every_printf_of_a_compiled_kernel_is_printed_as_the_cpu_prints_it() {
+    each_device(|device| {
+        let lines = Arc::<Mutex<Vec<String>>>::default();
+        let theirs = Arc::clone(&lines);
+        let sink = Callback(move |stream, text: &[u8]| {
+            assert_eq!(stream, Stream::Stdout);
+            theirs.lock().unwrap().push(String::from_utf8(text.to_vec()).unwrap());
+        });
+        let counters = Arc::<Counters>::default();
+        let writer = Writer::start(sink, OutputLimits::DEFAULT, counters).unwrap();
+        let text = Text::new(writer.output(), MessageLimits::default(), Limits::default());
+        let stats = text.stats();
+        let registry = Registry::new().with(ServiceId::PRINTF, Printf(text)).unwrap();
+        let host = Host::new(device, Transport::Stack, registry);
+        let (items, group) = (96_u32, 48_u16);
+        let (base, name) = (5_i32.to_le_bytes(), 0x1234_5678_9abc_u64);
+        let object = objects!(device.target().as_str(), "printf");
+        host.run(object, "hello", (items, group), &[&base, &name.to_le_bytes()]);
+        let mut expected = Vec::new();
+        for item in 0..items {
+            let (t, block) = (item % u32::from(group), item / u32::from(group));
+            expected.push(format!("hello from {} of block {block}\n", 5 + t));
+            if t % 2 == 1 {
+                let float = 1.5 * f64::from(t);
+                let long = u64::from(t) << 40;
+                expected.push(format!("odd literal {float:5.2} {long} x {name:#x} %\n"));
+            }
+            expected.push("no args\n".to_owned());
+        }
+        assert!(writer.finish(LIMIT));
+        let mut found = std::mem::take(&mut *lines.lock().unwrap());
+        found.sort_unstable();
+        expected.sort_unstable();
+        assert_eq!(found, expected);
+        let stats = stats.get();
+        assert_eq!(stats.printed, u64::try_from(expected.len()).unwrap());
+        assert_eq!((stats.odd, stats.refused, stats.over_limit), (0, 0, 0));
         host.finish();
     });
 }

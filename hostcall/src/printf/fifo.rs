@@ -169,7 +169,8 @@ impl<'a> Records<'a> {
             RecordKind::Hip => {
                 let size = word >> CONTROL_SIZE_SHIFT;
                 let bad = RecordError::Size { at, size, left };
-                let stream = Stream::from_bit(word & CONTROL_STDERR != 0);
+                let stream =
+                    if word & CONTROL_STDERR != 0 { Stream::Stderr } else { Stream::Stdout };
                 let (body, size) = self.hip(word, size, after).ok_or(bad)?;
                 (stream, body, size)
             }

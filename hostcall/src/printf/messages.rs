@@ -281,7 +281,8 @@ impl Messages {
         };
         let bytes = self.spare.pop().unwrap_or_default();
         if let Some(entry) = self.slot(slot) {
-            entry.generation = entry.generation.wrapping_add(1);
+            // Message 0 does not exist: its number goes to waves whose message was refused.
+            entry.generation = entry.generation.wrapping_add(1).max(1);
             entry.message = Some(Message { sender, bytes, fragments: 0, last: now });
         }
         Ok(slot)

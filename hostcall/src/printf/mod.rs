@@ -30,20 +30,7 @@ pub use fifo::{
 pub use messages::{Descriptor, MessageLimits, Messages, Refused, Sender};
 pub use table::{EntryError, FormatTable, Lookup, RecordKind};
 
-/// Where a message goes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stream {
-    /// Standard output.
-    Stdout,
-    /// Standard error.
-    Stderr,
-}
-
-impl Stream {
-    const fn from_bit(stderr: bool) -> Self {
-        if stderr { Self::Stderr } else { Self::Stdout }
-    }
-}
+pub use crate::sink::Stream;
 
 /// What an error is answered with: as a result of printf it is -1, as a descriptor it has reserved bits,
 /// so that the rest of the message is refused as well.
