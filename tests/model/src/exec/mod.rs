@@ -32,7 +32,6 @@ mod status;
 #[cfg(test)]
 mod tests;
 mod trap;
-#[allow(dead_code)] // arithmetic that operations still to come will use
 pub mod valu;
 mod vskip;
 mod wave;

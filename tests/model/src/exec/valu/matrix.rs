@@ -26,6 +26,7 @@ pub enum Element {
 
 impl Element {
     /// Bits of an element of A or B.
+    #[cfg(test)]
     pub const fn bits(self) -> usize {
         match self {
             Self::I8 | Self::Eight(..) => 8,

@@ -66,18 +66,21 @@ macro_rules! min_max {
 
             /// v_min3.
             #[inline(always)]
+            #[allow(dead_code)] // no operation has it in every type
             pub fn min3(a: $float, b: $float, c: $float, ieee: bool) -> $float {
                 min(min(a, b, ieee), c, ieee)
             }
 
             /// v_max3.
             #[inline(always)]
+            #[allow(dead_code)] // no operation has it in every type
             pub fn max3(a: $float, b: $float, c: $float, ieee: bool) -> $float {
                 max(max(a, b, ieee), c, ieee)
             }
 
             /// v_med3: with a NaN, v_min3.
             #[inline(always)]
+            #[allow(dead_code)] // no operation has it in every type
             pub fn med3(a: $float, b: $float, c: $float, ieee: bool) -> $float {
                 let (x, y, z): ($bits, $bits, $bits) = ($to(a), $to(b), $to(c));
                 if is_nan(x) || is_nan(y) || is_nan(z) {

@@ -40,6 +40,7 @@ pub struct Format {
 /// IEEE half.
 pub const F16: Format = Format { mantissa: 10, exponent: 5 };
 /// bfloat16.
+#[cfg(test)]
 pub const BF16: Format = Format { mantissa: 7, exponent: 8 };
 /// IEEE single.
 pub const F32: Format = Format { mantissa: 23, exponent: 8 };
@@ -246,6 +247,7 @@ pub fn mul(a: u64, b: u64, format: Format, round: Round) -> u64 {
 }
 
 /// Square root.
+#[cfg(test)] // a reference for those of the host
 pub fn sqrt(a: u64, format: Format, round: Round) -> u64 {
     match unpack(a, format) {
         Parts::Nan => a | format.quiet(),
@@ -265,6 +267,7 @@ pub fn sqrt(a: u64, format: Format, round: Round) -> u64 {
 }
 
 /// Quotient.
+#[cfg(test)] // a reference for those of the host
 pub fn div(a: u64, b: u64, format: Format, round: Round) -> u64 {
     use Parts::{Finite, Infinity, Nan};
     let sign = (a ^ b) & format.sign();
