@@ -45,9 +45,14 @@ pub(super) enum Flow {
     Trouble(Trouble),
 }
 
-/// Declares `step` and `implements` from one list of operations.
+/// Declares `step`, `implements` and `is_idle` from one list of operations.
 macro_rules! control_semantics {
-    ($w:ident, $i:ident, $cx:ident, $index:ident, $next:ident; $($($op:ident)|+ => $body:expr,)+) => {
+    (
+        $w:ident, $i:ident, $cx:ident, $index:ident, $next:ident;
+        $($($op:ident)|+ => $body:expr,)+
+        ;
+        idle { $($idle:ident)+ }
+    ) => {
         /// Executes a control instruction; `next` computes the address after it. `None`: not one;
         /// nothing changed.
         #[inline(always)]
@@ -60,13 +65,19 @@ macro_rules! control_semantics {
             let $next = |cx: &Context<'_>| cx.cache.address($index).wrapping_add(4 * u64::from($i.words));
             Some(match $i.op {
                 $($(Op::$op)|+ => $body,)+
+                $(Op::$idle)|+ => Flow::Next,
                 _ => return None,
             })
         }
 
         /// Whether [`step`] has semantics for `op`.
         pub(super) const fn implements(op: Op) -> bool {
-            matches!(op, $($(Op::$op)|+)|+)
+            matches!(op, $($(Op::$op)|+)|+) || is_idle(op)
+        }
+
+        /// Whether an instruction has no effect here: everything completes in order and at once.
+        pub(super) const fn is_idle(op: Op) -> bool {
+            matches!(op, $(Op::$idle)|+)
         }
     };
 }
@@ -157,40 +168,13 @@ control_semantics! { w, i, cx, index, next;
     SDenormMode => { w.mode = w.mode & !0xf0 | (i.imm as u32 & 15) << 4; Flow::Next },
     SMemtime => { let now = w.clock; w.set_s64(dst(i), now); Flow::Next },
     SMemrealtime => { w.set_s64(dst(i), clock::ticks()); Flow::Next },
-    // Those of `is_idle`.
-    SNop | SWaitcnt | SWaitcntDepctr | SWaitcntVscnt | SWaitcntVmcnt | SWaitcntExpcnt | SWaitcntLgkmcnt
-        | SDelayAlu | SClause | SSetprio | SSetInstPrefetchDistance | STtracedata | STtracedataImm
-        | SIncperflevel | SDecperflevel | SWakeup | SWaitEvent | SWaitIdle | SSingleuseVdst | SVersion
-        | SDcacheDiscard | SDcacheDiscardX2 => Flow::Next,
-}
-
-/// Whether an instruction has no effect here: everything completes in order and at once.
-pub(super) const fn is_idle(op: Op) -> bool {
-    use Op::*;
-    matches!(
-        op,
-        SNop | SWaitcnt
-            | SWaitcntDepctr
-            | SWaitcntVscnt
-            | SWaitcntVmcnt
-            | SWaitcntExpcnt
-            | SWaitcntLgkmcnt
-            | SDelayAlu
-            | SClause
-            | SSetprio
-            | SSetInstPrefetchDistance
-            | STtracedata
-            | STtracedataImm
-            | SIncperflevel
-            | SDecperflevel
-            | SWakeup
-            | SWaitEvent
-            | SWaitIdle
-            | SSingleuseVdst
-            | SVersion
-            | SDcacheDiscard
-            | SDcacheDiscardX2
-    )
+    ;
+    idle {
+        SNop SWaitcnt SWaitcntDepctr SWaitcntVscnt SWaitcntVmcnt SWaitcntExpcnt SWaitcntLgkmcnt
+        SDelayAlu SClause SSetprio SSetInstPrefetchDistance STtracedata STtracedataImm
+        SIncperflevel SDecperflevel SWakeup SWaitEvent SWaitIdle SSingleuseVdst SVersion
+        SDcacheDiscard SDcacheDiscardX2
+    }
 }
 
 #[inline(always)]

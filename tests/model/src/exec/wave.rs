@@ -272,6 +272,14 @@ impl<const N: usize> Wave<N> {
         }
     }
 
+    /// Writes consecutive vector registers in the active lanes.
+    #[inline(always)]
+    pub fn write_rows(&mut self, dst: u16, rows: &[[u32; N]]) {
+        for (k, row) in rows.iter().enumerate() {
+            self.write_v(dst.wrapping_add(k as u16), row);
+        }
+    }
+
     /// `dst = f(src0)` in the active lanes, 32 bits.
     #[inline(always)]
     pub fn map1(&mut self, i: &Inst, code: &Code, f: impl Fn(u32) -> u32) {

@@ -21,9 +21,7 @@ pub(super) fn load<const N: usize, const W: usize>(
         }
     });
     let dst = dst(w, i);
-    for (k, row) in out.iter().enumerate() {
-        w.write_v(dst.wrapping_add(k as u16), row);
-    }
+    w.write_rows(dst, &out);
     Ok(())
 }
 
@@ -95,9 +93,7 @@ pub(super) fn load_two<const N: usize, const W: usize>(
         }
     });
     let dst = dst(w, i);
-    for (k, row) in out.as_flattened().iter().enumerate() {
-        w.write_v(dst.wrapping_add(k as u16), row);
-    }
+    w.write_rows(dst, out.as_flattened());
     Ok(())
 }
 

@@ -95,9 +95,7 @@ pub(super) fn exchange_two<const N: usize, const W: usize>(
         }
     });
     let dst = dst(w, i);
-    for (k, row) in out.as_flattened().iter().enumerate() {
-        w.write_v(dst.wrapping_add(k as u16), row);
-    }
+    w.write_rows(dst, out.as_flattened());
     Ok(())
 }
 
@@ -156,8 +154,6 @@ pub(super) fn conditional_exchange<const N: usize>(
         }
     });
     let dst = dst(w, i);
-    for (k, row) in old.iter().enumerate() {
-        w.write_v(dst.wrapping_add(k as u16), row);
-    }
+    w.write_rows(dst, &old);
     Ok(())
 }

@@ -77,9 +77,7 @@ pub(super) fn hot_load_wide<const N: usize, const W: usize>(
     let lanes = Lanes { base, offset, mask: &w.mask, exec };
     cx.view.gather_wide(cx.slot, lanes, &mut out)?;
     let dst = data_register(w, i, i.dst);
-    for (k, row) in out.iter().enumerate() {
-        w.write_v(dst.wrapping_add(k as u16), row);
-    }
+    w.write_rows(dst, &out);
     Ok(())
 }
 
