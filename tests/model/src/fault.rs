@@ -47,6 +47,10 @@ pub struct FaultPlan {
     answers: Mutex<Vec<(u32, Garble)>>,
     /// Interrupts still to be dropped.
     lost_interrupts: AtomicU32,
+    /// Interrupts still to be delivered twice.
+    repeated_interrupts: AtomicU32,
+    /// Interrupts without a cause still to be raised.
+    spurious_interrupts: AtomicU32,
     /// Delay of each interrupt in microseconds.
     interrupt_delay: AtomicU32,
     /// What is added to each read index that a queue publishes.
@@ -85,6 +89,20 @@ impl FaultPlan {
         self
     }
 
+    /// Delivers each of the next `count` interrupts a second time, a millisecond after the first: an
+    /// event may have been waited for, reset or destroyed by then.
+    pub fn repeat_interrupts(&self, count: u32) -> &Self {
+        self.repeated_interrupts.store(count, Ordering::Release);
+        self
+    }
+
+    /// Fires every signal event of the process `count` times though nothing has happened, once at
+    /// each look at the queues: whoever waits wakes for nothing.
+    pub fn raise_spurious_interrupts(&self, count: u32) -> &Self {
+        self.spurious_interrupts.store(count, Ordering::Release);
+        self
+    }
+
     /// Delivers each interrupt after `delay`, rounded down to microseconds, at most 4294 s.
     pub fn delay_interrupts(&self, delay: Duration) -> &Self {
         let micros = u32::try_from(delay.as_micros()).unwrap_or(u32::MAX);
@@ -92,7 +110,8 @@ impl FaultPlan {
         self
     }
 
-    /// Adds `offset` to each read index that a queue writes for the driver.
+    /// Adds `offset` to each read index that a queue writes for the driver: packets of AQL, bytes of
+    /// SDMA; of PM4 dwords, after they were counted round the ring.
     pub fn lie_read_index(&self, offset: i64) -> &Self {
         self.read_index_lie.store(offset, Ordering::Release);
         self
@@ -120,6 +139,7 @@ impl FaultPlan {
         self.rules.lock().unwrap_or_else(PoisonError::into_inner).clear();
         self.answers.lock().unwrap_or_else(PoisonError::into_inner).clear();
         self.lose_interrupts(0).delay_interrupts(Duration::ZERO).lie_read_index(0);
+        self.repeat_interrupts(0).raise_spurious_interrupts(0);
         self.stop_fetching(false).slow_engines(Duration::ZERO, 0);
     }
 
@@ -151,8 +171,17 @@ impl FaultPlan {
 
     /// Whether the next interrupt is lost.
     pub(crate) fn loses_interrupt(&self) -> bool {
-        let take = |count: u32| count.checked_sub(1);
-        self.lost_interrupts.fetch_update(Ordering::AcqRel, Ordering::Acquire, take).is_ok()
+        take(&self.lost_interrupts)
+    }
+
+    /// Whether the next interrupt comes twice.
+    pub(crate) fn repeats_interrupt(&self) -> bool {
+        take(&self.repeated_interrupts)
+    }
+
+    /// Whether an interrupt without a cause is due.
+    pub(crate) fn takes_spurious_interrupt(&self) -> bool {
+        take(&self.spurious_interrupts)
     }
 
     /// Delay of the next interrupt.
@@ -176,6 +205,13 @@ impl FaultPlan {
     pub(crate) fn fetches(&self) -> bool {
         !self.stopped.load(Ordering::Acquire)
     }
+}
+
+/// Takes one of `count`, if there is one.
+fn take(count: &AtomicU32) -> bool {
+    // The usual case writes nothing.
+    count.load(Ordering::Acquire) != 0
+        && count.fetch_update(Ordering::AcqRel, Ordering::Acquire, |n| n.checked_sub(1)).is_ok()
 }
 
 impl fmt::Debug for FaultPlan {
