@@ -59,6 +59,8 @@ pub struct FaultPlan {
     packet_delay: AtomicU32,
     /// Bytes that a PM4 or SDMA queue moves in a turn; 0 for the usual number.
     turn_bytes: AtomicU32,
+    /// Polls of older SDMA engines still to pass early.
+    early_polls: AtomicU32,
     /// Packet processors fetch nothing.
     stopped: AtomicBool,
 }
@@ -128,6 +130,14 @@ impl FaultPlan {
         self
     }
 
+    /// Lets the next `count` polls that do not hold pass early, as SDMA 4.0 and 4.2 (gfx900 to gfx908)
+    /// may: on those engines drivers issue each poll twice, and the second of two equal polls in a
+    /// row holds. Other engines are not concerned.
+    pub fn pass_polls_early(&self, count: u32) -> &Self {
+        self.early_polls.store(count, Ordering::Release);
+        self
+    }
+
     /// Stops all packet processors from fetching, or lets them go on.
     pub fn stop_fetching(&self, stop: bool) -> &Self {
         self.stopped.store(stop, Ordering::Release);
@@ -139,6 +149,7 @@ impl FaultPlan {
         self.rules.lock().unwrap_or_else(PoisonError::into_inner).clear();
         self.answers.lock().unwrap_or_else(PoisonError::into_inner).clear();
         self.lose_interrupts(0).delay_interrupts(Duration::ZERO).lie_read_index(0);
+        self.pass_polls_early(0);
         self.repeat_interrupts(0).raise_spurious_interrupts(0);
         self.stop_fetching(false).slow_engines(Duration::ZERO, 0);
     }
@@ -177,6 +188,11 @@ impl FaultPlan {
     /// Whether the next interrupt comes twice.
     pub(crate) fn repeats_interrupt(&self) -> bool {
         take(&self.repeated_interrupts)
+    }
+
+    /// Whether a poll passes early.
+    pub(crate) fn passes_poll_early(&self) -> bool {
+        take(&self.early_polls)
     }
 
     /// Whether an interrupt without a cause is due.

@@ -3,6 +3,7 @@
 mod aql;
 mod client;
 mod debug;
+mod engines;
 mod events;
 mod examples;
 mod fork;

@@ -147,7 +147,10 @@ impl Loaded {
             let variable = self.object.variable(name)?;
             let at = image.address_of(variable.vaddr) - self.code.address();
             let bytes = get(&self.code, self.code.bytes);
-            Some(bytes[usize::try_from(at).unwrap()..][..variable.bytes as usize].to_vec())
+            Some(
+                bytes[usize::try_from(at).unwrap()..][..usize::try_from(variable.bytes).unwrap()]
+                    .to_vec(),
+            )
         };
         let buffers = self.buffers.iter().map(|(page, bytes)| get(page, *bytes)).collect();
         (case.check)(&Results { buffers, variable: &variable }).map_err(|wrong| wrong.to_string())
@@ -169,7 +172,7 @@ fn scratch(client: &Client, target: Target, wave_size: u32, private_bytes: u32) 
     Scratch {
         base: GpuAddr::new(base),
         tmpring_size: waves | (wave_bytes / granule) << 12,
-        resource: [base as u32, high, bytes, 0x00ea_4fac],
+        resource: [u32::try_from(base & 0xffff_ffff).unwrap(), high, bytes, 0x00ea_4fac],
     }
 }
 

@@ -46,8 +46,8 @@ fn run(target: Target, kind: QueueType, content: &[Word]) -> Result<(), TestCase
         Word::Any(word) => word,
         Word::Pm4(op, count) => 0xc000_0000 | u32::from(count) << 16 | u32::from(op) << 8,
         Word::Sdma(op, sub) => u32::from(sub) << 8 | u32::from(op),
-        Word::Low(offset) => (base & 0xffff_ffff) as u32 & !0xffff | u32::from(offset & !3),
-        Word::High => (base >> 32) as u32,
+        Word::Low(offset) => u32::try_from(base & 0xffff_0000).unwrap() | u32::from(offset & !3),
+        Word::High => u32::try_from(base >> 32).unwrap(),
         Word::Small(word) => word.into(),
     };
     let values: Vec<u32> = content.iter().map(value).collect();

@@ -244,3 +244,22 @@ fn engines_have_their_doorbells_types_and_limits() {
     assert!(queues.values().skip(1).all(|record| record.kind == QueueType::SDMA_XGMI));
     assert!(queues.values().skip(1).all(|record| record.sysfs_type == 4));
 }
+
+#[test]
+fn bug_9_a_poll_of_an_older_engine_may_pass_early_and_its_repetition_does_not() {
+    for (target, early) in [(Target::Gfx908, true), (Target::Gfx90a, false)] {
+        let mut ring = ring(target);
+        let version = Version::of(pm4::Target::from_name(target.name()).unwrap());
+        let at = |offset: usize| GpuAddr::new(ring.address(offset));
+        let poll = PollMem::new(at(0), Compare::EQUAL, 1).unwrap();
+        let fence = |at| Fence::new(version, at, 1).unwrap();
+        let (once, twice) = (fence(at(8)), fence(at(16)));
+        ring.client.model.faults().pass_polls_early(8);
+        let packets = words().sdma(&poll).sdma(&once).sdma(&poll).sdma(&poll).sdma(&twice);
+        ring.run(&packets);
+        assert_eq!((ring.u32(8), ring.u32(16)), (early.into(), 0), "{target}");
+        ring.set(0, 1);
+        ring.settle();
+        assert_eq!((ring.u32(8), ring.u32(16)), (1, 1));
+    }
+}

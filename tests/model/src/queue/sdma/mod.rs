@@ -9,7 +9,7 @@ mod sync;
 use std::sync::TryLockError;
 
 use pm4::Encode;
-use pm4::sdma::{Error, Indirect, Op, Packet, Version};
+use pm4::sdma::{Error, Indirect, Op, Packet, PollMem, Version};
 use zerocopy::IntoBytes;
 
 use super::turn::{Budget, Reason, Turn};
@@ -35,6 +35,8 @@ pub(super) struct Copier {
     progress: u64,
     /// How often the current poll has failed.
     tries: u32,
+    /// The packet before, if it was a poll.
+    polled: Option<PollMem>,
 }
 
 /// What became of a packet.
@@ -309,6 +311,10 @@ impl Queue {
             Err(error) => return Ok((0, Done::Stop(Reason::unsupported(error)))),
         };
         let dwords = packet.dwords() as u64;
+        let polled = match packet {
+            Packet::PollMem(poll) => Some(poll),
+            _ => None,
+        };
         let done = match packet {
             Packet::Nop(_) => Done::Nop,
             Packet::CopyLinear(copy) => self.copy_linear(runner, state, copy, budget)?,
@@ -317,7 +323,7 @@ impl Queue {
             Packet::Indirect(buffer) => Done::Enter(buffer),
             Packet::Fence(fence) => self.sdma_fence(runner, fence)?,
             Packet::Trap(trap) => sync::trap(runner, trap),
-            Packet::PollMem(poll) => self.poll(state, poll)?,
+            Packet::PollMem(poll) => self.poll(runner, state, version, poll)?,
             Packet::HdpFlush(_) | Packet::GcrReq(_) => sync::flush(),
             Packet::CondExe(exec) => {
                 let (at, reference) = exec.condition();
@@ -328,6 +334,9 @@ impl Queue {
             Packet::Timestamp(stamp) => self.timestamp(stamp)?,
             other => Done::Stop(Reason::unsupported(format!("{other} is unknown here"))),
         };
+        if matches!(done, Done::Next { .. }) {
+            state.copier.polled = polled;
+        }
         Ok((dwords, done))
     }
 }
