@@ -23,6 +23,9 @@ const NEAR_SLEEP: Duration = Duration::from_micros(50);
 const WAITING_SLEEP: Duration = Duration::from_micros(500);
 const LONGEST_SLEEP: Duration = Duration::from_millis(10);
 
+/// A repeated interrupt comes so much later.
+const REPETITION: Duration = Duration::from_millis(20);
+
 /// An interrupt on its way.
 #[derive(Debug)]
 struct Late {
@@ -44,6 +47,8 @@ pub(crate) struct Runner {
     faults: Arc<FaultPlan>,
     debug: Arc<Debug>,
     late: Mutex<Vec<Late>>,
+    /// Some queue waits for a word in memory.
+    waited_for: AtomicBool,
     stop: AtomicBool,
     /// The watching thread, to be woken and joined.
     thread: Mutex<Option<JoinHandle<()>>>,
@@ -77,6 +82,7 @@ impl Runner {
             faults,
             debug,
             late: Mutex::default(),
+            waited_for: AtomicBool::new(false),
             stop: AtomicBool::new(false),
             thread: Mutex::default(),
             waker: OnceLock::new(),
@@ -131,7 +137,10 @@ impl Runner {
 
     /// Takes on a queue.
     pub(crate) fn add(&self, queue: Arc<Queue>) {
-        self.queues.lock().unwrap_or_else(PoisonError::into_inner).push(queue);
+        let mut queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
+        queues.push(queue);
+        by_priority(&mut queues);
+        drop(queues);
         if !self.stepped {
             self.start();
         }
@@ -158,6 +167,7 @@ impl Runner {
     /// Changes a queue. If that takes it off hardware, none of its waves runs on return.
     pub(crate) fn update(&self, queue: &Queue, tunables: Tunables) {
         self.pause(&queue.update(tunables));
+        by_priority(&mut self.queues.lock().unwrap_or_else(PoisonError::into_inner));
     }
 
     /// Suspends or resumes a queue for the debugger: on return from the first none of its waves
@@ -193,10 +203,17 @@ impl Runner {
             return;
         }
         let delay = self.faults.interrupt_delay();
+        if self.faults.repeats_interrupt() {
+            self.interrupt_later(id, bits, delay + REPETITION);
+        }
         if delay.is_zero() {
             self.events.interrupt(id, bits);
-            return;
+        } else {
+            self.interrupt_later(id, bits, delay);
         }
+    }
+
+    fn interrupt_later(&self, id: u32, bits: u32, delay: Duration) {
         let late = Late { at: Instant::now() + delay, id, bits };
         self.late.lock().unwrap_or_else(PoisonError::into_inner).push(late);
         self.kick();
@@ -227,11 +244,20 @@ impl Runner {
     fn look(&self) -> Progress {
         #[cfg(test)]
         self.looks.fetch_add(1, Ordering::Relaxed);
+        if self.faults.takes_spurious_interrupt() {
+            self.events.fire_signals();
+        }
         let mut progress = Progress::Idle;
         for queue in self.snapshot() {
             progress = progress.max(queue.advance(self));
         }
+        self.waited_for.store(progress == Progress::Waiting, Ordering::Release);
         if self.deliver() { progress.max(Progress::Waiting) } else { progress }
+    }
+
+    /// Whether at the last look a queue waited for a word in memory, which may change now.
+    pub(super) fn is_waited_for(&self) -> bool {
+        self.waited_for.load(Ordering::Acquire)
     }
 
     /// Stepped mode: looks at every queue and runs some instructions. True while there is more.
@@ -285,6 +311,11 @@ impl Runner {
             let _ = thread.join();
         }
     }
+}
+
+/// Queues of higher priority first, else as they were made.
+fn by_priority(queues: &mut [Arc<Queue>]) {
+    queues.sort_by_cached_key(|queue| std::cmp::Reverse(queue.priority()));
 }
 
 impl Drop for Runner {

@@ -11,8 +11,8 @@ use kfd::{GpuId, QueueId};
 
 use super::super::process::{ProcessDevice, QueueRecord};
 use super::super::user;
-use super::Context;
-use crate::gpu::{GpuInfo, PAGE};
+use super::{Context, doorbell};
+use crate::gpu::PAGE;
 use crate::profile::Profile;
 use crate::queue::{Format, Queue, Setup, Tunables};
 
@@ -24,13 +24,7 @@ const MAX_PRIORITY: u32 = 15;
 const MIN_RING_BYTES: u32 = 1024;
 
 /// Queue ids of a process, and doorbells of a process on a GPU.
-const MAX_QUEUES: u32 = 1024;
-
-/// The second half of a doorbell page mirrors the reserved window.
-const DOORBELL_MIRROR: u32 = 512;
-
-/// Doorbells of one SDMA engine and the next are this far apart.
-const SDMA_DOORBELL_STRIDE: u32 = 10;
+pub(super) const MAX_QUEUES: u32 = 1024;
 
 fn not_supported() -> Errno {
     Errno::from_raw_os_error(NOT_SUPPORTED)
@@ -44,7 +38,9 @@ fn check_ring(
     ring: u64,
     bytes: u32,
 ) -> Result<u32, Errno> {
-    if percentage & 0xff > MAX_PERCENTAGE || priority > MAX_PRIORITY {
+    // Bits 15:8 are the XCC of a PM4 queue; older kernels take them for a percentage.
+    let percentage = if profile == Profile::V6_1 { percentage } else { percentage & 0xff };
+    if percentage > MAX_PERCENTAGE || priority > MAX_PRIORITY {
         return Err(Errno::INVAL);
     }
     if ring != 0 && !user::access_ok(ring, 8) {
@@ -205,11 +201,13 @@ impl Context<'_> {
             }
         }
         let taken: Vec<u32> = own.map(|record| record.doorbell).collect();
-        let doorbell = if compute {
-            compute_doorbell(&info, &taken).ok_or(Errno::BUSY)?
+        let (doorbell, engine) = if compute {
+            (doorbell::compute(&info, &taken).ok_or(Errno::BUSY)?, 0)
         } else {
-            sdma_doorbell(&info, &kind, &taken)?
+            doorbell::sdma(&info, kind.engine, kind.xgmi, &taken)?
         };
+        // A queue that named its engine becomes one of the plain types.
+        let on_xgmi = u64::from(engine) >= info.sdma_engines && !compute;
         let debugged = process.debug.is_enabled();
         process.svm.hold(&save_ranges);
         let device = process.devices.get_mut(index).ok_or(Errno::INVAL)?;
@@ -218,7 +216,7 @@ impl Context<'_> {
                 mapping.queues += 1;
             }
         }
-        let queue = Arc::new(Queue::new(
+        let queue = Queue::new(
             Setup {
                 id,
                 device: Arc::clone(&device.device),
@@ -228,16 +226,20 @@ impl Context<'_> {
                 read_pointer: args.read_pointer_address,
                 write_pointer: args.write_pointer_address,
                 save_area: args.ctx_save_restore_address,
+                eop: args.eop_buffer_address,
+                xcc: args.queue_percentage >> 8 & 0xff,
+                engine,
             },
             Tunables {
                 ring: args.ring_base_address,
                 ring_bytes: args.ring_size.into(),
                 percentage: args.queue_percentage & 0xff,
+                priority: args.queue_priority,
             },
-        ));
+        );
         let sysfs_type = if compute {
             0
-        } else if kind.xgmi {
+        } else if on_xgmi {
             4
         } else {
             1
@@ -248,7 +250,7 @@ impl Context<'_> {
             kind: match kind.format {
                 Format::Pm4 => QueueType::COMPUTE,
                 Format::Aql => QueueType::COMPUTE_AQL,
-                Format::Sdma if kind.xgmi => QueueType::SDMA_XGMI,
+                Format::Sdma if on_xgmi => QueueType::SDMA_XGMI,
                 Format::Sdma => QueueType::SDMA,
             },
             save_bytes: args.ctx_save_restore_size,
@@ -326,6 +328,7 @@ impl Context<'_> {
             ring: args.ring_base_address,
             ring_bytes: bytes.into(),
             percentage: args.queue_percentage & 0xff,
+            priority: args.queue_priority,
         };
         process.runner.update(&record.queue, tunables);
         Ok(())
@@ -398,29 +401,4 @@ impl Context<'_> {
         args.first_gws = 0;
         Ok(())
     }
-}
-
-/// The first free doorbell outside the windows of other engines.
-fn compute_doorbell(info: &GpuInfo, taken: &[u32]) -> Option<u32> {
-    let reserved = info.first_reserved_doorbell();
-    let free = (0..MAX_QUEUES).filter(|id| id % DOORBELL_MIRROR < reserved);
-    free.into_iter().find(|id| !taken.contains(id))
-}
-
-/// SDMA queues are a fixed pool; each has its doorbell.
-fn sdma_doorbell(info: &GpuInfo, kind: &Kind, taken: &[u32]) -> Result<u32, Errno> {
-    let small = |value: u64| u32::try_from(value).unwrap_or(0);
-    let (pcie, xgmi) = (small(info.sdma_engines), small(info.xgmi_engines));
-    let engines = match (kind.engine, kind.xgmi) {
-        (Some(engine), _) => engine..engine + 1,
-        (None, false) => 0..pcie,
-        (None, true) => pcie..pcie + xgmi,
-    };
-    let mut pool = (0..small(info.sdma_queues)).flat_map(|queue| {
-        engines.clone().map(move |engine| {
-            let first = info.first_reserved_doorbell() + engine * SDMA_DOORBELL_STRIDE;
-            first + (queue & 1) * DOORBELL_MIRROR + (queue >> 1)
-        })
-    });
-    pool.find(|doorbell| !taken.contains(doorbell)).ok_or(Errno::NOMEM)
 }

@@ -28,7 +28,7 @@ pub(super) struct Rig {
 const SLOTS: u64 = 64;
 
 impl Rig {
-    fn new(preset: Preset, profile: Profile) -> Self {
+    pub(super) fn new(preset: Preset, profile: Profile) -> Self {
         Self::on(Client::stepped(preset, profile))
     }
 
@@ -89,7 +89,7 @@ impl Rig {
         }
     }
 
-    fn read_index(&self) -> u64 {
+    pub(super) fn read_index(&self) -> u64 {
         self.pointers.u64(128).load(Acquire)
     }
 
@@ -105,7 +105,7 @@ impl Rig {
 
 pub(super) const BARRIER_AND: u32 = 0x1503;
 const BARRIER_OR: u32 = 0x1505;
-const VENDOR: u32 = 0x1500;
+pub(super) const VENDOR: u32 = 0x1500;
 
 #[test]
 fn an_empty_barrier_completes_its_signal_and_gives_its_slot_back() {
@@ -353,7 +353,7 @@ fn a_pm4_buffer_writes_memory_and_unknown_packets_stop_the_queue() {
         .write_64((target + 8).into(), 5)
         .unwrap()
         .encode();
-    let unknown = [0xc000_4600, 0x407];
+    let unknown = [0xc000_4600, 0x21e];
     let words = [write.as_slice(), &release, &[0xffff_1000], &unknown].concat();
     for (i, word) in words.iter().enumerate() {
         buffer.u32(i * 4).store(*word, Relaxed);
