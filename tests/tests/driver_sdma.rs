@@ -231,7 +231,8 @@ fn engines_for_xgmi_are_used_where_there_are_some() {
 #[test]
 fn engines_without_a_queue_left_are_a_limit_with_its_numbers() {
     each_model(Model::builder, |device| {
-        let properties = &device.gpu().node().properties;
+        let gpu = device.gpu();
+        let properties = &gpu.node().properties;
         let all =
             properties.num_sdma_engines.unwrap() * properties.num_sdma_queues_per_engine.unwrap();
         let mut queues = Vec::new();
@@ -387,6 +388,14 @@ fn a_copy_from_vram_sees_what_the_cpu_stored_before_the_flush() {
             assert_eq!(back, [round; 4096]);
         }
     });
+}
+
+#[test]
+fn engines_that_end_polls_early_are_given_two() {
+    for version in Version::ALL {
+        let early = matches!(version, Version::V4_0 | Version::V4_2);
+        assert_eq!(version.poll_repeats(), if early { 2 } else { 1 }, "{version}");
+    }
 }
 
 #[test]
