@@ -13,6 +13,7 @@ mod sync;
 
 pub use device::{Device, Runtime};
 pub use error::{Axis, Error, LaunchProblem, Result};
+pub use event::Event;
 pub use launch::{
     Argument, Arguments, ByValue, DYNAMIC_STACK_BYTES, Function, Grid, Packed, Slot,
 };
