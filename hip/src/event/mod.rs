@@ -101,7 +101,8 @@ impl Event {
         let device = self.device_of(slot)?;
         // Any queue of the device may be the one that the event waits behind.
         let streams = device.streams();
-        let queues: Vec<&kfd::Queue> = streams.iter().map(|stream| &stream.ring.queue).collect();
+        let queues: Vec<&dyn kfd::AnyQueue> =
+            streams.iter().map(|stream| &stream.ring.queue as _).collect();
         let signals = [(&slot.signal, kfd::Until::NotEqual(1))];
         self.core.shared.kfd.wait_any(&signals, &queues, timeout)?;
         Ok(())
