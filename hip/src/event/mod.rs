@@ -98,11 +98,13 @@ impl Event {
 
     #[cold]
     fn wait_long(&self, slot: &Slot, timeout: Duration) -> Result<()> {
+        if crate::host::is_host_thread() {
+            return Err(Error::InHostFunction);
+        }
         let device = self.device_of(slot)?;
         // Any queue of the device may be the one that the event waits behind.
         let streams = device.streams();
-        let queues: Vec<&dyn kfd::AnyQueue> =
-            streams.iter().map(|stream| &stream.ring.queue as _).collect();
+        let queues: Vec<&dyn kfd::AnyQueue> = streams.iter().map(|stream| stream.queue()).collect();
         let signals = [(&slot.signal, kfd::Until::NotEqual(1))];
         self.core.shared.kfd.wait_any(&signals, &queues, timeout)?;
         Ok(())
