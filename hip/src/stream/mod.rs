@@ -7,7 +7,6 @@ mod kernarg;
 mod launch;
 mod order;
 mod pm4;
-pub(crate) mod progress;
 mod request;
 mod retire;
 mod ring;

@@ -8,11 +8,11 @@ use aql::{BarrierAnd, FenceScope, Packet};
 use kfd::{AnyQueue, Buffer, KernelLabel, Queue, QueueWatch, Signal, Until};
 
 use super::deferred::Deferred;
-use super::progress::{Broken, Progress};
 use super::ring::Ring;
 use crate::device::DeviceCore;
 use crate::error::{Error, Result};
 use crate::host::is_host_thread;
+use crate::protocol::{Broken, Progress};
 use crate::sync::lock;
 
 /// Value of a progress signal before the first operation; each one that is done takes one off.
