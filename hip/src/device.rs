@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::event::{Clock, Slots};
 use crate::host::HostThread;
 use crate::memory::Memory;
-use crate::stream::{Rings, StreamShared};
+use crate::stream::{Invalidation, Rings, StreamShared};
 use crate::sync::lock;
 
 /// What every device of a runtime shares.
@@ -64,6 +64,7 @@ pub(crate) struct DeviceCore {
     pub max_lds_bytes: u32,
     pub clock: Clock,
     pub rings: Rings,
+    pub invalidation: Invalidation,
     /// Live streams, for whoever has to know that nothing runs any more.
     streams: Mutex<Vec<Weak<StreamShared>>>,
 }
@@ -129,6 +130,7 @@ impl Runtime {
                     max_lds_bytes: lds.saturating_mul(1024),
                     clock: Clock::default(),
                     rings: Rings::new(gpu.node().properties.num_cp_queues),
+                    invalidation: Invalidation::default(),
                     streams: Mutex::default(),
                     gpu,
                 }),

@@ -212,12 +212,11 @@ impl Core {
 
     /// Makes instruction caches forget code that was replaced.
     fn invalidate_code(&mut self) -> Result<()> {
-        // A fence at system scope invalidates instruction and scalar caches, and what the L2 cache has
-        // of host memory.
         if let Engine::Pm4(_) = self.engine {
             return Ok(()); // every launch invalidates them
         }
-        let packet = BarrierAnd::noop().barrier().acquire(FenceScope::SYSTEM).encode();
+        let device = self.device();
+        let packet = device.invalidation.packet(device)?;
         self.push(&packet, KernelLabel::NONE)
     }
 

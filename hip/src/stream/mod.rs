@@ -1,5 +1,6 @@
 //! [`Stream`]: ordered work on a GPU.
 
+mod code;
 mod core;
 mod deferred;
 mod host;
@@ -15,6 +16,7 @@ mod shared;
 use std::sync::Arc;
 use std::time::Duration;
 
+pub(crate) use code::Invalidation;
 pub use request::StreamRequest;
 pub(crate) use ring::Rings;
 pub(crate) use shared::StreamShared;

@@ -23,7 +23,7 @@ use crate::sync::lock;
 /// Dwords of ring for each operation that may be in flight: a launch takes some 80.
 const OPERATION_DWORDS: u32 = 128;
 
-/// Offset of `end_ts` in a signal. docs/ABI.md §AQL.
+/// Offset of `end_ts` in a signal, bytes. docs/ABI.md §AQL signal.
 const END_TS: u64 = 40;
 
 /// A PM4 queue and what its packets are made of.

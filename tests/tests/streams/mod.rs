@@ -3,6 +3,8 @@
 mod events;
 mod host;
 mod launch;
+mod lost;
+mod stress;
 
 use hip::{Device, Function, Memory, Module, Runtime, Stream, StreamRequest};
 use kfd::MemoryRequest;
