@@ -190,6 +190,12 @@ impl Queue {
         self.live.ring().size()
     }
 
+    /// Address of its descriptor (`amd_queue_t`), for kernels that look at it.
+    #[inline]
+    pub fn descriptor(&self) -> pm4::GpuAddr {
+        self.live.core.page.addr()
+    }
+
     /// Submits a packet and returns its index. Plain stores into mapped memory: no system call, no
     /// lock, no allocation.
     ///
