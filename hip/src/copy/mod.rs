@@ -1,6 +1,9 @@
 //! Copies and fills.
 
+#[cfg(test)]
+mod device_tests;
 mod error;
+mod objects;
 mod pattern;
 mod region;
 mod shader;
