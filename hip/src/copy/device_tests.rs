@@ -257,22 +257,35 @@ fn strides_and_sizes_beyond_four_gibibytes_are_right() {
     }
 }
 
+/// All loads and stores of a copy of more than 4 GiB would take a minute: the lanes of one group are
+/// told that they are many, and move every so many blocks of it, from the first to the last.
 #[test]
-#[ignore = "moves 4 GiB: half a minute"]
-fn more_than_four_gibibytes_are_copied_whole() {
-    let device = Device::new(Target::Gfx1100);
-    let bytes = (4 << 30) + PAGE + 3;
-    let (dst, src) = (device.memory(bytes), device.memory(bytes));
-    let marks = [0, (4 << 30) - 1, 4 << 30, (4 << 30) + 16, bytes - 1];
-    for (mark, value) in marks.into_iter().zip(1u8..) {
-        src.write(mark, &[value]).unwrap();
-    }
-    let shape =
-        Shape::new([Region::linear(dst.addr()), Region::linear(src.addr())], Extent::linear(bytes));
-    device.run(shader::copy(shape, 1024));
-    for (mark, value) in marks.into_iter().zip(1u8..) {
-        let mut found = [0];
-        dst.read(mark, &mut found).unwrap();
-        assert_eq!(found, [value], "at {mark:#x}");
+fn copies_and_fills_count_more_than_four_gibibytes() {
+    const LANES: u64 = 1 << 24;
+    for target in [Target::Gfx900, Target::Gfx942, Target::Gfx1100] {
+        let device = Device::new(target);
+        let bytes = 20 * LANES * 16 + 7;
+        let (dst, src) = (device.memory(bytes), device.memory(bytes));
+        let tail = bytes - 7;
+        let moved = [0, 3 * LANES * 16, 16 * LANES * 16, 19 * LANES * 16, tail];
+        for (offset, value) in moved.into_iter().zip(1u8..) {
+            src.write(offset, &[value; 7]).unwrap();
+        }
+        let [to, from] = [&dst, &src].map(|buffer| Region::linear(buffer.addr()));
+        let few = |launch: Launch| launch.with_lanes(u32::try_from(LANES).unwrap());
+        device.run(shader::copy(Shape::new([to, from], Extent::linear(bytes)), 1).map(few));
+        let found = |offset| {
+            let mut found = [0; 7];
+            dst.read(offset, &mut found).unwrap();
+            found
+        };
+        for (offset, value) in moved.into_iter().zip(1u8..) {
+            assert_eq!(found(offset), [value; 7], "at {offset:#x}");
+        }
+        let fill = shader::fill(Shape::new([to], Extent::linear(bytes)), 0x55_u8.into(), 1);
+        device.run(fill.map(few));
+        for offset in moved {
+            assert_eq!(found(offset), [0x55; 7], "at {offset:#x}");
+        }
     }
 }

@@ -6,6 +6,7 @@ mod error;
 mod objects;
 mod pattern;
 mod region;
+mod sdma;
 mod shader;
 
 pub use error::{CopyError, Side};

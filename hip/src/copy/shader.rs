@@ -63,6 +63,15 @@ impl Launch {
     pub fn arguments(&self) -> &[u8] {
         self.arguments.get(..self.kernel.argument_bytes()).unwrap_or_default()
     }
+
+    /// Tells the lanes of a linear launch that there are `lanes` of them.
+    #[cfg(test)]
+    pub fn with_lanes(mut self, lanes: u32) -> Self {
+        assert!(matches!(self.kernel, Kernel::Copy | Kernel::Fill));
+        let at = self.kernel.argument_bytes() - 4;
+        self.arguments[at..at + 4].copy_from_slice(&lanes.to_le_bytes());
+        self
+    }
 }
 
 /// Puts arguments one after another.
