@@ -1,6 +1,25 @@
 //! HIP in Rust: streams, modules and launches on `kfd`.
-//!
-//! Nothing is here yet but the name. Programs that want to launch kernels today use `kfd`, `aql`
-//! and `hsaco` directly: `kfd/examples/vector_add.rs` is a complete one.
 #![deny(unsafe_code)]
-pub mod copy;
+
+mod copy;
+mod device;
+mod error;
+mod event;
+mod host;
+mod launch;
+mod memory;
+mod module;
+mod stream;
+mod sync;
+
+pub use copy::{CopyError, Extent, Layout, Pattern, Side};
+pub use device::{Device, Runtime};
+pub use error::{Axis, Error, LaunchProblem, Result};
+pub use launch::{
+    Argument, Arguments, ByValue, DYNAMIC_STACK_BYTES, Function, Grid, Packed, Slot,
+};
+pub use memory::Memory;
+pub use module::Module;
+pub use stream::{Stream, StreamRequest, StreamWaiter};
+#[doc(hidden)]
+pub use sync::locks_taken;

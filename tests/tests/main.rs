@@ -14,6 +14,7 @@ mod ioctls;
 mod memory;
 mod open;
 mod queues;
+mod streams;
 mod support;
 mod svm;
 mod waits;

@@ -66,6 +66,12 @@ impl Queue {
         self.view.ring().size()
     }
 
+    /// Address of its descriptor (`amd_queue_t`), for kernels that look at it.
+    #[inline]
+    pub fn descriptor(&self) -> pm4::GpuAddr {
+        self.view.memory.page().addr()
+    }
+
     /// Bytes of private memory a work-item can have.
     pub fn scratch_bytes(&self) -> u32 {
         self.view.scratch_lane_bytes()

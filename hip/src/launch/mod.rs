@@ -1,0 +1,199 @@
+//! What a launch is made of: [`Function`] with all that was decided when its module was loaded,
+//! [`Grid`], and [`Arguments`].
+
+mod args;
+mod grid;
+mod layout;
+
+use std::fmt;
+use std::sync::Arc;
+
+use aql::{FenceScope, KernelDispatch, Packet};
+use hsaco::{Kernel, KernelProperties, LaunchFacts, Needs, Services};
+use kfd::KernelLabel;
+use pm4::GpuAddr;
+use pm4::dispatch::{Program, Properties};
+
+pub use args::{Argument, Arguments, ByValue, Packed, Slot};
+pub use grid::Grid;
+pub(crate) use grid::{Limits, Size};
+pub(crate) use layout::Layout;
+
+use crate::device::DeviceCore;
+use crate::error::{Error, LaunchProblem, Result};
+use crate::module::ModuleCore;
+
+/// Stack of a work-item for calls whose depth the compiler could not tell (recursion, calls through
+/// pointers), bytes, on top of what the kernel declares: HIP's default limit.
+pub const DYNAMIC_STACK_BYTES: u32 = 1024;
+
+/// Work-items of a group that hardware takes at most.
+const MAX_GROUP: u32 = 1024;
+
+/// Immutable, and all of it known before the first launch.
+#[derive(Debug)]
+pub(crate) struct Cold {
+    pub layout: Layout,
+    pub limits: Limits,
+    /// Everything but sizes and arguments, with the fences of a launch inside a stream.
+    pub dispatch: KernelDispatch,
+    pub private_bytes: u32,
+    pub label: KernelLabel,
+    pub device: Arc<DeviceCore>,
+    pub module: Arc<ModuleCore>,
+    pub name: Arc<str>,
+    pub needs: Needs,
+    pub facts: LaunchFacts,
+    /// For PM4 queues: the checked program, or why there is none.
+    pub program: std::result::Result<Program, LaunchProblem>,
+}
+
+impl Cold {
+    /// # Errors
+    /// [`Error::Launch`] where the kernel can never be launched.
+    pub fn new(
+        device: &Arc<DeviceCore>,
+        module: &Arc<ModuleCore>,
+        kernel: &Kernel<'_>,
+        services: &Services,
+        address_of: impl Fn(u64) -> u64,
+    ) -> Result<Self> {
+        let name: Arc<str> = kernel.name().into();
+        let refused = |problem| Error::Launch { kernel: Arc::clone(&name), problem };
+        let facts = kernel.launch_facts();
+        let layout = Layout::new(kernel.arguments(), services).map_err(refused)?;
+        let private_bytes = if facts.uses_dynamic_stack {
+            facts.private_bytes.saturating_add(DYNAMIC_STACK_BYTES)
+        } else {
+            facts.private_bytes
+        };
+        let object = GpuAddr::new(address_of(kernel.descriptor_vaddr()));
+        // The loader has checked the descriptor's alignment; the size of a launch comes later.
+        let dispatch = KernelDispatch::new(object, [1; 3], [1; 3])
+            .map_err(|_| Error::InvalidArgument {
+                call: "load",
+                what: "the address of a kernel descriptor",
+                value: object.get(),
+            })?
+            .private_segment(private_bytes)
+            .barrier()
+            .acquire(FenceScope::AGENT)
+            .release(FenceScope::AGENT);
+        let limits = Limits {
+            max_group: facts.max_flat_group_size.min(MAX_GROUP),
+            required_group: facts.required_group_size.unwrap_or([0; 3]),
+            static_lds_bytes: facts.static_lds_bytes,
+            max_lds_bytes: device.max_lds_bytes,
+        };
+        let program = program(device, kernel, GpuAddr::new(address_of(kernel.entry_vaddr())));
+        Ok(Self {
+            layout,
+            limits,
+            dispatch,
+            private_bytes,
+            label: device.shared.kfd.register_kernel(&name),
+            device: Arc::clone(device),
+            module: Arc::clone(module),
+            needs: kernel.needs(),
+            facts,
+            program,
+            name,
+        })
+    }
+
+    #[cold]
+    pub fn refuse(&self, problem: LaunchProblem) -> Error {
+        Error::Launch { kernel: Arc::clone(&self.name), problem }
+    }
+
+    /// The packet of a launch.
+    #[inline]
+    pub fn packet(
+        &self,
+        size: &Size,
+        kernarg: GpuAddr,
+        acquire: FenceScope,
+        completion: GpuAddr,
+    ) -> Result<Packet> {
+        match self.dispatch.grid(size.grid, size.group) {
+            Ok(dispatch) => Ok(dispatch
+                .group_segment(size.lds_bytes)
+                .kernarg(kernarg)
+                .acquire(acquire)
+                .completion(completion)
+                .encode()),
+            Err(problem) => Err(self.bad_packet(problem)),
+        }
+    }
+
+    #[cold]
+    fn bad_packet(&self, _: aql::Problem) -> Error {
+        // `Grid::check` refuses whatever a packet cannot hold.
+        let max = self.limits.max_group;
+        self.refuse(LaunchProblem::Group { items: u64::MAX, max })
+    }
+}
+
+/// The program for PM4 queues.
+fn program(
+    device: &DeviceCore,
+    kernel: &Kernel<'_>,
+    entry: GpuAddr,
+) -> std::result::Result<Program, LaunchProblem> {
+    let descriptor = kernel.descriptor();
+    let unknown = pm4::dispatch::Error::Missing { what: "the target's registers" };
+    let target = device.pm4.ok_or(LaunchProblem::Pm4(unknown))?;
+    let words = pm4::dispatch::Kernel {
+        entry,
+        rsrc1: descriptor.rsrc1,
+        rsrc2: descriptor.rsrc2,
+        rsrc3: descriptor.rsrc3,
+        properties: properties(descriptor.properties),
+        preload: (descriptor.preload.offset_dwords, descriptor.preload.dwords),
+    };
+    Ok(Program::new(target, &words, pm4::dispatch::Options::default())?)
+}
+
+/// The same bits in another crate's type.
+fn properties(properties: KernelProperties) -> Properties {
+    Properties::from_bits_retain(properties.bits())
+}
+
+/// A kernel of a loaded module. Cheap to clone; `Send` and `Sync`. Keeps the module's code.
+#[derive(Clone)]
+pub struct Function {
+    pub(crate) cold: Arc<Cold>,
+}
+
+impl Function {
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.cold.name
+    }
+
+    /// Registers, LDS, scratch and sizes.
+    pub fn facts(&self) -> &LaunchFacts {
+        &self.cold.facts
+    }
+
+    /// What it needs of the host beyond arguments.
+    pub fn needs(&self) -> Needs {
+        self.cold.needs
+    }
+
+    /// Places of its explicit arguments.
+    pub fn arguments(&self) -> &[Slot] {
+        self.cold.layout.slots()
+    }
+}
+
+impl fmt::Debug for Function {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Function").field("name", &self.cold.name).finish_non_exhaustive()
+    }
+}
+
+const _: fn() = || {
+    fn shared<T: Send + Sync>() {}
+    shared::<Function>();
+};

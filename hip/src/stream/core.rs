@@ -1,0 +1,382 @@
+//! [`Core`]: a stream's own state, and how an operation gets to the device.
+//!
+//! # Operations
+//! An operation is one or more packets of which the last counts the stream's progress down. Its number
+//! is its place in the stream, from 1. [`Core::ready`] makes sure that there is room for it, then its
+//! packets go out with [`Core::submit`], and [`Core::retire`] says what it uses until the device has
+//! passed it. This is the seam for operations of other kinds: they live in files of their own and
+//! need nothing else.
+//!
+//! # Memory
+//! Launches release at agent scope. Before anybody else looks, [`Core::release`] releases at system
+//! scope. The first packet after the host, or another queue, has changed memory acquires at system
+//! scope ([`Core::acquire_scope`]).
+
+use std::collections::TryReserveError;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use aql::{BarrierAnd, FenceScope, Packet};
+use kfd::KernelLabel;
+use pm4::GpuAddr;
+
+use super::kernarg::KernargRing;
+use super::request::StreamRequest;
+use super::retire::{ModulesInUse, Retire, RetireQueue};
+use super::shared::StreamShared;
+use crate::device::DeviceCore;
+use crate::error::{Error, Result};
+use crate::event::{Slot, SlotId};
+
+/// What is kept of an operation in flight.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Record {
+    /// Kernel arguments up to here may be in use.
+    pub kernarg_end: u64,
+}
+
+/// Slots that a stream keeps for itself.
+const OWN_SLOTS: usize = 64;
+/// Slots that it takes or gives back at a time.
+const SLOT_BATCH: usize = 32;
+
+/// The owner's side of a stream.
+#[derive(Debug)]
+pub(crate) struct Core {
+    pub shared: Arc<StreamShared>,
+    /// Operations submitted.
+    pub count: u64,
+    /// Operations whose resources were given back.
+    retired: u64,
+    /// Of each operation in flight, by its number modulo their count.
+    records: Box<[Record]>,
+    pub kernarg: KernargRing,
+    /// Where kernel arguments are put together.
+    pub staging: Box<[u8]>,
+    /// The host's looks that the device knows of.
+    epoch: u64,
+    /// The loads of code that the device knows of.
+    code: u64,
+    /// Operations whose writes were released to the host.
+    released: u64,
+    retire: RetireQueue,
+    pub modules: ModulesInUse,
+    /// Slots for the next events.
+    slots: Vec<SlotId>,
+    pub patience: Duration,
+    pub farewell: Duration,
+}
+
+impl Core {
+    pub fn new(device: &Arc<DeviceCore>, request: &StreamRequest) -> Result<Self> {
+        let ring = device.rings.take(device, request)?;
+        let kernarg = KernargRing::new(device, request.kernarg_bytes)?;
+        let shared = StreamShared::new(device, ring)?;
+        // The ring's creation checked that it is a power of two.
+        let records = usize::try_from(request.packets).unwrap_or(usize::MAX);
+        Ok(Self {
+            count: 0,
+            retired: 0,
+            records: vec![Record::default(); records].into_boxed_slice(),
+            kernarg,
+            staging: vec![0; 4096].into_boxed_slice(),
+            epoch: 0,
+            code: 0,
+            released: 0,
+            retire: RetireQueue::new(2 * records),
+            modules: ModulesInUse::default(),
+            slots: Vec::with_capacity(OWN_SLOTS + SLOT_BATCH),
+            patience: request.patience,
+            farewell: request.farewell,
+            shared,
+        })
+    }
+
+    pub fn device(&self) -> &Arc<DeviceCore> {
+        &self.shared.device
+    }
+
+    #[inline]
+    fn mask(&self) -> u64 {
+        self.records.len() as u64 - 1
+    }
+
+    /// Makes sure that another operation can be in flight, with up to four uses of things.
+    #[inline]
+    pub fn ready(&mut self) -> Result<()> {
+        let has_record = self.count - self.retired < self.records.len() as u64;
+        if has_record && self.retire.has_room(4) {
+            return Ok(());
+        }
+        self.make_room(|core| {
+            core.count - core.retired < core.records.len() as u64 && core.retire.has_room(4)
+        })
+    }
+
+    /// Waits until there is room: for the operation in the middle of those in flight, so that one wait
+    /// makes room for many.
+    #[cold]
+    pub fn make_room(&mut self, is_enough: impl Fn(&Self) -> bool) -> Result<()> {
+        self.look()?;
+        while !is_enough(self) {
+            if self.retired == self.count {
+                let what = "the size of an operation, in an empty stream,";
+                return Err(Error::InvalidArgument { call: "submit", what, value: 0 });
+            }
+            let middle = self.retired + (self.count - self.retired).div_ceil(2);
+            self.shared.wait_for(middle, self.patience)?;
+            self.look()?;
+        }
+        Ok(())
+    }
+
+    /// Learns how far the device has got, and gives back what is not in use any more.
+    pub fn look(&mut self) -> Result<u64> {
+        let passed = self.shared.learn()?;
+        if passed > self.retired {
+            let at = usize::try_from((passed - 1) & self.mask()).unwrap_or(usize::MAX);
+            if let Some(record) = self.records.get(at) {
+                self.kernarg.give_back(record.kernarg_end);
+            }
+            self.retired = passed;
+            while let Some(what) = self.retire.pop(passed) {
+                match what {
+                    Retire::Slot(slot) => self.let_go(slot),
+                    Retire::Keep(_) => {}
+                }
+            }
+            self.modules.sweep(passed);
+        }
+        self.shared.sweep();
+        Ok(passed)
+    }
+
+    /// The acquire scope of the next packet.
+    #[inline]
+    pub fn acquire_scope(&mut self) -> Result<FenceScope> {
+        let epoch = self.shared.device.shared.epoch();
+        if epoch == self.epoch {
+            return Ok(FenceScope::AGENT);
+        }
+        self.look_again(epoch)
+    }
+
+    #[cold]
+    fn look_again(&mut self, epoch: u64) -> Result<FenceScope> {
+        let code = self.shared.device.shared.code();
+        if code != self.code {
+            self.invalidate_code()?;
+            self.code = code;
+        }
+        self.epoch = epoch;
+        Ok(FenceScope::SYSTEM)
+    }
+
+    /// Another queue has changed memory: the next packet acquires at system scope.
+    pub fn others_wrote(&mut self) {
+        self.epoch = 0;
+    }
+
+    /// Makes instruction caches forget code that was replaced.
+    fn invalidate_code(&mut self) -> Result<()> {
+        // A fence at system scope invalidates instruction and scalar caches, and what the L2 cache has
+        // of host memory.
+        let packet = BarrierAnd::noop().barrier().acquire(FenceScope::SYSTEM).encode();
+        self.push(&packet, KernelLabel::NONE)
+    }
+
+    /// A packet that is no operation of its own, in front of one.
+    pub fn push(&mut self, packet: &Packet, label: KernelLabel) -> Result<()> {
+        match self.shared.ring.queue.submit(packet, label) {
+            Ok(_) => Ok(()),
+            Err(error) => self.push_later(packet, label, error),
+        }
+    }
+
+    #[cold]
+    fn push_later(&mut self, packet: &Packet, label: KernelLabel, error: kfd::Error) -> Result<()> {
+        let queue = &self.shared.ring.queue;
+        match error {
+            kfd::Error::Ring { cause: aql::Error::Full { .. }, .. } => {
+                queue.submit_within(packet, label, self.patience)?;
+                Ok(())
+            }
+            kfd::Error::ScratchTooSmall { needed, .. } => {
+                queue.grow_scratch(needed, self.patience)?;
+                queue.submit_within(packet, label, self.patience)?;
+                Ok(())
+            }
+            error => Err(error.into()),
+        }
+    }
+
+    /// Address of the signal that the last packet of each operation names.
+    #[inline]
+    pub fn progress(&self) -> GpuAddr {
+        self.shared.word.addr()
+    }
+
+    /// Submits the last packet of an operation, which names [`Self::progress`], and returns the
+    /// operation's number.
+    #[inline]
+    pub fn submit(&mut self, packet: &Packet, label: KernelLabel) -> Result<u64> {
+        let number = self.count + 1;
+        // Before the device can count it.
+        self.shared.progress.announce(number);
+        if let Err(error) = self.push(packet, label) {
+            self.shared.progress.announce(self.count);
+            return Err(error);
+        }
+        self.note(number);
+        Ok(number)
+    }
+
+    /// Operation `number` was submitted.
+    #[inline]
+    fn note(&mut self, number: u64) {
+        let at = usize::try_from((number - 1) & self.mask()).unwrap_or(usize::MAX);
+        if let Some(record) = self.records.get_mut(at) {
+            *record = Record { kernarg_end: self.kernarg.head() };
+        }
+        self.count = number;
+    }
+
+    /// Submits an operation of two packets with one doorbell. Only the second names
+    /// [`Self::progress`].
+    #[inline]
+    pub fn submit_two(&mut self, packets: &[(Packet, KernelLabel); 2]) -> Result<u64> {
+        let number = self.count + 1;
+        self.shared.progress.announce(number);
+        if let Err(error) = self.shared.ring.queue.submit_all(packets) {
+            self.submit_two_later(packets, error)?;
+        }
+        self.note(number);
+        Ok(number)
+    }
+
+    #[cold]
+    fn submit_two_later(
+        &mut self,
+        packets: &[(Packet, KernelLabel); 2],
+        error: kfd::Error,
+    ) -> Result<()> {
+        let result = match error {
+            kfd::Error::Ring { cause: aql::Error::Full { .. }, .. } => {
+                let queue = &self.shared.ring.queue;
+                packets.iter().try_for_each(|(packet, label)| {
+                    queue.submit_within(packet, *label, self.patience).map(drop)
+                })
+            }
+            error => Err(error),
+        };
+        result.map_err(|error| {
+            self.shared.progress.announce(self.count);
+            error.into()
+        })
+    }
+
+    /// The latest operation uses `what` until the device has passed it. [`Self::ready`] made room.
+    #[inline]
+    pub fn retire(&mut self, what: Retire) {
+        self.retire.push(self.count, what);
+    }
+
+    /// Whether everything submitted so far has released its writes to the host.
+    #[inline]
+    pub fn is_released(&self) -> bool {
+        self.released == self.count
+    }
+
+    /// The latest operation releases its writes, and those of all before it, to the host.
+    #[inline]
+    pub fn note_released(&mut self) {
+        self.released = self.count;
+        self.shared.released.store(self.count, Ordering::Release);
+    }
+
+    /// Releases the writes of everything submitted so far to the host and all GPUs.
+    pub fn release(&mut self) -> Result<()> {
+        if self.is_released() {
+            return Ok(());
+        }
+        self.ready()?;
+        let packet = BarrierAnd::noop().barrier().release(FenceScope::SYSTEM);
+        self.submit(&packet.completion(self.progress()).encode(), KernelLabel::NONE)?;
+        self.note_released();
+        Ok(())
+    }
+
+    /// A slot for an event or a switch of engines.
+    #[inline]
+    pub fn take_slot(&mut self) -> Result<SlotId> {
+        match self.slots.pop() {
+            Some(slot) => Ok(slot),
+            None => self.take_slots(),
+        }
+    }
+
+    #[cold]
+    fn take_slots(&mut self) -> Result<SlotId> {
+        let shared = Arc::clone(&self.shared);
+        let device = &shared.device;
+        device.shared.slots.take(&device.gpu, &mut self.slots, SLOT_BATCH)?;
+        self.slots.pop().ok_or(Error::InvalidArgument {
+            call: "events",
+            what: "the number of free slots",
+            value: 0,
+        })
+    }
+
+    /// The slot with a number.
+    #[inline]
+    pub fn slot(&self, id: SlotId) -> Option<&Slot> {
+        self.shared.device.shared.slots.get(id)
+    }
+
+    /// One hold on a slot less.
+    #[inline]
+    pub fn let_go(&mut self, id: SlotId) {
+        if self.slot(id).is_some_and(|slot| slot.holders.release()) {
+            self.reuse(id);
+        }
+    }
+
+    /// Keeps a slot that is nobody's.
+    #[inline]
+    pub fn reuse(&mut self, id: SlotId) {
+        if self.slots.len() < OWN_SLOTS {
+            self.slots.push(id);
+        } else {
+            self.shared.device.shared.slots.give_back(id);
+        }
+    }
+
+    /// Ends it. What the device may still use goes to whoever has the queue.
+    pub fn end(&mut self) {
+        for slot in self.slots.drain(..) {
+            self.shared.device.shared.slots.give_back(slot);
+        }
+        let done = self.shared.wait_for(self.count, self.farewell).is_ok()
+            && self.look().is_ok_and(|passed| passed == self.count);
+        if done {
+            // The signal can be used again at once.
+            self.shared.word.set(0);
+            return;
+        }
+        let modules = std::mem::take(&mut self.modules);
+        let retire = std::mem::replace(&mut self.retire, RetireQueue::new(0));
+        let graves = self.shared.exhume();
+        self.shared.ring.keep(Box::new((self.kernarg.buffer(), modules, retire, graves)));
+    }
+
+    /// Makes the staging memory hold at least `bytes`.
+    #[cold]
+    pub fn grow_staging(&mut self, bytes: usize) -> std::result::Result<(), TryReserveError> {
+        let mut staging = Vec::new();
+        staging.try_reserve_exact(bytes)?;
+        staging.resize(bytes, 0);
+        self.staging = staging.into_boxed_slice();
+        Ok(())
+    }
+}

@@ -1,0 +1,185 @@
+//! [`Stream`]: ordered work on a GPU.
+
+mod core;
+mod kernarg;
+mod launch;
+pub(crate) mod progress;
+mod request;
+mod retire;
+mod ring;
+mod shared;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+pub use request::StreamRequest;
+pub(crate) use ring::Rings;
+pub(crate) use shared::StreamShared;
+
+use self::core::Core;
+use crate::device::Device;
+use crate::error::{Error, Result};
+use crate::launch::{Arguments, Function, Grid};
+
+/// Work on a GPU, done in the order it is given.
+///
+/// It has one owner (`&mut self` submits; `Send`, and a mutex makes it shareable): a launch takes no
+/// lock, enters no kernel and allocates nothing. Any thread can wait for it through a
+/// [`StreamWaiter`]. Streams know nothing of each other, but through [events](crate::Event).
+///
+/// # Back-pressure
+/// So many operations can be in flight, and so many bytes of kernel arguments, as
+/// [`StreamRequest`] says; a call that needs more waits until the device has caught up.
+///
+/// # Drop
+/// Dropping it waits for what is in flight, at most [`StreamRequest::farewell`]; then its queue is
+/// destroyed, and what was not finished never will be. Nothing that the device may still use is
+/// freed.
+#[derive(Debug)]
+pub struct Stream {
+    core: Core,
+}
+
+impl Stream {
+    /// Makes a stream.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] and [`Error::Driver`] for sizes that cannot be, by name;
+    /// [`Error::Driver`] as [`kfd::Gpu::create_queue`].
+    pub fn new(device: &Device, request: StreamRequest) -> Result<Self> {
+        Ok(Self { core: Core::new(&device.core, &request)? })
+    }
+
+    /// The device it is on.
+    pub fn device(&self) -> Device {
+        Device { core: Arc::clone(self.core.device()) }
+    }
+
+    /// Launches `function` over `grid` with `arguments`, after everything given to the stream before.
+    ///
+    /// ```no_run
+    /// # fn add(stream: &mut hip::Stream, function: &hip::Function, a: &hip::Memory, b: &hip::Memory)
+    /// # -> hip::Result<()> {
+    /// let grid = hip::Grid::blocks([256, 1, 1], [256, 1, 1]);
+    /// stream.launch(function, &grid, (a, b, 65536_u32))
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Launch`] with the reason and its numbers, [`Error::OtherDevice`]: nothing was
+    /// submitted. [`Error::Timeout`] when there is no room within the stream's patience.
+    /// [`Error::Driver`] when the device or the queue is lost, or has no memory for scratch.
+    #[inline]
+    pub fn launch<A: Arguments>(
+        &mut self,
+        function: &Function,
+        grid: &Grid,
+        arguments: A,
+    ) -> Result<()> {
+        self.core.launch(function, grid, &arguments)
+    }
+
+    /// Waits until everything given to it so far is done and the host can see what it wrote.
+    ///
+    /// Spins for about 20 µs, then sleeps.
+    ///
+    /// # Errors
+    /// [`Error::Driver`] with the first cause when the device or the queue is lost;
+    /// [`Error::Progress`] when the device broke the rules.
+    #[inline]
+    pub fn synchronize(&mut self) -> Result<()> {
+        self.synchronize_within(Duration::MAX)
+    }
+
+    /// As [`Stream::synchronize`], for at most `timeout`.
+    ///
+    /// # Errors
+    /// As [`Stream::synchronize`]; [`Error::Timeout`].
+    #[inline]
+    pub fn synchronize_within(&mut self, timeout: Duration) -> Result<()> {
+        if !self.core.is_released() {
+            self.core.release()?;
+        }
+        if self.core.shared.learn()? != self.core.count {
+            self.core.shared.wait_for(self.core.count, timeout)?;
+        }
+        self.core.look()?;
+        self.core.shared.device.shared.host_looked();
+        Ok(())
+    }
+
+    /// Whether everything given to it so far is done and the host can see what it wrote.
+    ///
+    /// # Errors
+    /// As [`Stream::synchronize`].
+    pub fn query(&mut self) -> Result<bool> {
+        if !self.core.is_released() {
+            self.core.release()?;
+        }
+        if self.core.look()? < self.core.count {
+            self.core.shared.check()?;
+            return Ok(false);
+        }
+        self.core.shared.device.shared.host_looked();
+        Ok(true)
+    }
+
+    /// Operations given to it so far; the device counts them when they are done.
+    pub fn submitted(&self) -> u64 {
+        self.core.count
+    }
+
+    /// A handle through which any thread can wait for it.
+    pub fn waiter(&self) -> StreamWaiter {
+        StreamWaiter { shared: Arc::clone(&self.core.shared) }
+    }
+
+    /// Waits for everything and ends it.
+    ///
+    /// # Errors
+    /// As [`Stream::synchronize_within`]: it is then dropped without waiting again.
+    pub fn finish(mut self, timeout: Duration) -> Result<()> {
+        let result = self.synchronize_within(timeout);
+        self.core.farewell = Duration::ZERO;
+        result
+    }
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        self.core.end();
+    }
+}
+
+/// Waits for a stream from any thread. Cheap to clone; `Send` and `Sync`.
+#[derive(Clone, Debug)]
+pub struct StreamWaiter {
+    shared: Arc<StreamShared>,
+}
+
+impl StreamWaiter {
+    /// Waits until everything given to the stream so far is done and the host can see what it wrote.
+    ///
+    /// # Errors
+    /// As [`Stream::synchronize_within`].
+    pub fn synchronize_within(&self, timeout: Duration) -> Result<()> {
+        self.shared.wait_idle(timeout)
+    }
+
+    /// Operations given to the stream, and how many of them are done.
+    ///
+    /// # Errors
+    /// [`Error::Progress`] when the device broke the rules.
+    pub fn progress(&self) -> Result<(u64, u64)> {
+        let done = self.shared.learn()?;
+        Ok((self.shared.progress.submitted(), done))
+    }
+}
+
+const _: fn() = || {
+    fn sendable<T: Send>() {}
+    fn shared<T: Send + Sync>() {}
+    sendable::<Stream>();
+    shared::<StreamWaiter>();
+    shared::<Error>();
+};

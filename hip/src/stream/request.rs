@@ -1,0 +1,74 @@
+//! [`StreamRequest`]: what stream to make.
+
+use std::time::Duration;
+
+/// What stream to make. Everything has a default.
+#[derive(Clone, Copy, Debug)]
+#[must_use]
+pub struct StreamRequest {
+    pub(crate) packets: u32,
+    pub(crate) kernarg_bytes: u64,
+    pub(crate) priority: u32,
+    pub(crate) scratch_bytes: u32,
+    pub(crate) patience: Duration,
+    pub(crate) farewell: Duration,
+}
+
+impl StreamRequest {
+    /// A stream on an AQL queue: 4096 packets, 1 MiB for kernel arguments, normal priority.
+    pub const fn aql() -> Self {
+        Self {
+            packets: 4096,
+            kernarg_bytes: 1 << 20,
+            priority: 7,
+            scratch_bytes: 0,
+            patience: Duration::MAX,
+            farewell: Duration::from_secs(10),
+        }
+    }
+
+    /// Packets that the ring holds, a power of two; so many operations can be in flight.
+    pub const fn packets(mut self, packets: u32) -> Self {
+        self.packets = packets;
+        self
+    }
+
+    /// Bytes for kernel arguments of operations in flight, a power of two. A kernel may take half of
+    /// it.
+    pub const fn kernarg_bytes(mut self, bytes: u64) -> Self {
+        self.kernarg_bytes = bytes;
+        self
+    }
+
+    /// Priority from 0 to 15; 7 is normal.
+    pub const fn priority(mut self, priority: u32) -> Self {
+        self.priority = priority;
+        self
+    }
+
+    /// Private memory for kernels that need up to `bytes` a work-item, so that the first launch of one
+    /// need not wait until the stream is idle to get it.
+    pub const fn scratch(mut self, bytes: u32) -> Self {
+        self.scratch_bytes = bytes;
+        self
+    }
+
+    /// How long a call waits at most for room, where the device does not keep up. Without limit by
+    /// default: it ends when there is room or the device is lost.
+    pub const fn patience(mut self, patience: Duration) -> Self {
+        self.patience = patience;
+        self
+    }
+
+    /// How long a drop waits at most for what is in flight; 10 s by default.
+    pub const fn farewell(mut self, farewell: Duration) -> Self {
+        self.farewell = farewell;
+        self
+    }
+}
+
+impl Default for StreamRequest {
+    fn default() -> Self {
+        Self::aql()
+    }
+}
