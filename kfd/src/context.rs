@@ -1,7 +1,7 @@
 //! What handles other than memory share on top of [`Core`], and how a fault becomes known to all.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 
 use pm4::GpuAddr;
 
@@ -10,7 +10,7 @@ use crate::core::{Core, lock};
 use crate::error::{Error, Result};
 use crate::event::{EventPage, Events, Fired};
 use crate::memory::{Allocation, Mapping, MemoryRequest};
-use crate::queue::{KernelLabel, QueueCore, Runtime, TrapHandler};
+use crate::queue::{KernelLabel, Live, Runtime, TrapHandler};
 use crate::report::{FaultCause, FaultReport};
 use crate::signal::SignalPool;
 use crate::sys::Backing;
@@ -27,7 +27,7 @@ struct PerGpu {
     trap: Mutex<Option<Option<Arc<TrapHandler>>>>,
     doorbells: Mutex<Option<(u64, Arc<Mapping>)>>,
     /// The page of registers that flush the host data path.
-    flush: Mutex<Option<Arc<Allocation>>>,
+    flush: OnceLock<Arc<Allocation>>,
 }
 
 /// The events, and the page they need: it stays when making the events failed.
@@ -46,7 +46,7 @@ pub(crate) struct Context {
     shared: Mutex<Vec<Arc<Allocation>>>,
     events: Mutex<EventState>,
     pub signals: Mutex<SignalPool>,
-    queues: Mutex<Vec<Arc<QueueCore>>>,
+    queues: Mutex<Vec<Arc<dyn Live>>>,
     runtime: Mutex<Runtime>,
     kernels: RwLock<Vec<Arc<str>>>,
 }
@@ -170,13 +170,18 @@ impl Context {
     }
 
     /// Flushes the host data path of a GPU. Source: docs/ABI.md §mmap.
-    pub fn flush_host_writes(&self, index: usize) -> Result<()> {
-        let mut slot = lock(&self.per_gpu(index)?.flush);
-        let page = match &*slot {
+    pub fn flush_hdp(&self, index: usize) -> Result<()> {
+        let flush = &self.per_gpu(index)?.flush;
+        let page = match flush.get() {
             Some(page) => page,
             None => {
+                if self.core.gpu(index)?.node.is_linked_to_cpu_by_xgmi(&self.core.topology) {
+                    return Ok(());
+                }
+                self.acquire(index)?;
                 let request = MemoryRequest::mmio_remap().label("host data path registers");
-                slot.insert(Allocation::new(&self.core, index, &request)?)
+                let page = Allocation::new(&self.core, index, &request)?;
+                flush.get_or_init(|| page)
             }
         };
         let offset = u64::from(abi::MmioRemap::HDP_MEM_FLUSH_CNTL.0);
@@ -202,20 +207,20 @@ impl Context {
         kernels.get(index).map(|name| name.as_ref().to_owned())
     }
 
-    pub fn add_queue(&self, queue: Arc<QueueCore>) {
+    pub fn add_queue(&self, queue: Arc<dyn Live>) {
         lock(&self.queues).push(queue);
     }
 
-    pub fn remove_queue(&self, queue: &Arc<QueueCore>) {
+    pub fn remove_queue(&self, queue: &Arc<dyn Live>) {
         let mut queues = lock(&self.queues);
-        queues.retain(|other| !Arc::ptr_eq(other, queue));
+        queues.retain(|other| !std::ptr::addr_eq(Arc::as_ptr(other), Arc::as_ptr(queue)));
         if queues.is_empty() {
             lock(&self.signals).release_pending();
         }
     }
 
     /// Live queues.
-    pub fn queues(&self) -> Vec<Arc<QueueCore>> {
+    pub fn queues(&self) -> Vec<Arc<dyn Live>> {
         lock(&self.queues).clone()
     }
 
@@ -250,8 +255,8 @@ impl Context {
         if self.core.gpu(index)?.is_lost() {
             return Ok(());
         }
-        let queues: Vec<Arc<QueueCore>> =
-            self.queues().into_iter().filter(|queue| queue.gpu() == index).collect();
+        let queues: Vec<Arc<dyn Live>> =
+            self.queues().into_iter().filter(|queue| queue.core().gpu() == index).collect();
         self.core.gpu(index)?.lose(|| FaultReport {
             gpu: gpu_id,
             cause,
@@ -262,7 +267,7 @@ impl Context {
             queues: queues.iter().map(|queue| queue.state(self)).collect(),
         });
         for queue in queues {
-            queue.stop();
+            queue.core().stop();
         }
         let events = self.any_events()?;
         events.set(&events.alert)
@@ -272,8 +277,9 @@ impl Context {
     pub fn scan_queues(&self) -> Result<()> {
         let mut news = false;
         for queue in self.queues() {
-            let Some(reported) = queue.reported() else { continue };
-            if reported.may_be_a_memory_fault() && !self.core.gpu(queue.gpu())?.is_lost() {
+            let Some(reported) = queue.core().reported() else { continue };
+            let gpu = self.core.gpu(queue.core().gpu())?;
+            if reported.may_be_a_memory_fault() && !gpu.is_lost() {
                 // The page fault behind it is the cause, and KFD reports it on its own.
                 let fired = self.any_events()?.wait(&[], FAULT_GRACE_MS)?;
                 self.record(&fired)?;

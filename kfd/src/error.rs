@@ -7,6 +7,7 @@ use pm4::GpuAddr;
 
 use crate::access::AccessProblem;
 use crate::ids::{EventId, GpuId, KfdVersion, MemHandle, QueueId};
+use crate::queue::QueueKind;
 use crate::sys::Errno;
 
 /// Shorthand for results of this crate.
@@ -136,11 +137,32 @@ pub enum Error {
         #[source]
         errno: Errno,
     },
+    /// There are as many queues as can be, in this process or in all. Use those there are.
+    #[error(
+        "KFD ioctl CREATE_QUEUE failed for GPU {gpu}: no hardware queue is left for {kind}, this process has {in_use} of {}",
+        limit.map_or_else(|| "an unknown number".to_owned(), |limit| limit.to_string())
+    )]
+    QueueLimit {
+        /// The GPU.
+        gpu: GpuId,
+        /// What was asked for.
+        kind: QueueKind,
+        /// Queues of that sort this process has on the GPU, through this `Kfd`: all compute queues,
+        /// or the SDMA queues of the same choice of engine.
+        in_use: u32,
+        /// How many there can be: compute queues of a process; SDMA queues of all processes.
+        limit: Option<u32>,
+        /// Why.
+        #[source]
+        errno: Errno,
+    },
     /// The kernel refused a queue.
-    #[error("KFD ioctl CREATE_QUEUE failed for GPU {gpu}: {sizes}{}", hint("CREATE_QUEUE", *.errno))]
+    #[error("KFD ioctl CREATE_QUEUE failed for GPU {gpu}: {kind}, {sizes}{}", hint("CREATE_QUEUE", *.errno))]
     CreateQueue {
         /// The GPU.
         gpu: GpuId,
+        /// What was asked for.
+        kind: QueueKind,
         /// What was asked for.
         sizes: QueueSizes,
         /// Why.
@@ -222,7 +244,8 @@ pub enum Error {
         /// Bytes per work-item the queue has.
         available: u32,
     },
-    /// The ring of a queue refused a packet, or broke its rules.
+    /// The ring of a queue refused a packet, or broke its rules. A slot is a packet of an AQL queue
+    /// and a dword of any other; the positions of an SDMA queue are in bytes.
     #[error("ring of queue {queue}")]
     Ring {
         /// The queue.
@@ -230,6 +253,24 @@ pub enum Error {
         /// Why.
         #[source]
         cause: aql::Error,
+    },
+    /// PM4 packets do not fit the room they were given, or are none.
+    #[error("packets for queue {queue}")]
+    Pm4 {
+        /// The queue.
+        queue: QueueId,
+        /// Why.
+        #[source]
+        cause: pm4::Error,
+    },
+    /// SDMA packets do not fit the room they were given, or are none.
+    #[error("packets for queue {queue}")]
+    Sdma {
+        /// The queue.
+        queue: QueueId,
+        /// Why.
+        #[source]
+        cause: pm4::sdma::Error,
     },
     /// The device was opened before this process was forked. Its handles can only be dropped here.
     #[error("the device belongs to the process that this one was forked from: open it anew")]
@@ -243,6 +284,13 @@ pub enum Error {
     /// The queue stopped for good; other queues go on.
     #[error("{0}")]
     QueueLost(Arc<crate::report::QueueFault>),
+}
+
+impl Error {
+    /// Whether it is a full ring: nothing was done, and it may be tried again later.
+    pub const fn is_full(&self) -> bool {
+        matches!(self, Self::Ring { cause: aql::Error::Full { .. }, .. })
+    }
 }
 
 fn list(problems: &[AccessProblem]) -> String {
@@ -273,7 +321,6 @@ fn hint(name: &str, errno: Errno) -> &'static str {
         ("CREATE_QUEUE", Errno::INVAL) => {
             " (invalid queue parameters: the kernel expects other sizes)"
         }
-        ("CREATE_QUEUE", Errno::NOSPC | Errno::NOMEM) => " (no hardware queue is left)",
         ("SET_XNACK_MODE", Errno::BUSY) => " (set it before the first queue)",
         (_, Errno::BADF) => {
             " (only the process that opened the device can use it: a forked child opens its own)"

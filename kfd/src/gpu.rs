@@ -108,14 +108,19 @@ impl Gpu {
     }
 
     /// Makes the CPU's earlier stores to VRAM visible to the GPU: they pass through a buffer of the
-    /// host data path. Needed before a packet reads VRAM that the CPU has just written; never for
-    /// system memory.
+    /// host data path. Needed before a doorbell whose packets read VRAM that the CPU has just
+    /// written; never for system memory. Where the CPU reaches the GPU over xGMI there is no such
+    /// buffer, and this does nothing. After the first call it is one store and one load over the
+    /// bus: no system call, no lock.
     ///
     /// # Errors
     /// [`Error::Ioctl`] of ALLOC_MEMORY_OF_GPU where the GPU has no such register page.
-    pub fn flush_host_writes(&self) -> Result<()> {
-        self.acquire()?;
-        self.context.flush_host_writes(self.index)
+    ///
+    /// # Source
+    /// `amdgpu_device_flush_hdp` in Linux; docs/ABI.md §PM4 and SDMA queues.
+    #[doc(alias = "HDP")]
+    pub fn flush_hdp(&self) -> Result<()> {
+        self.context.flush_hdp(self.index)
     }
 
     /// Makes a signal that GPUs decrement and threads wait for, asleep if need be.

@@ -3,6 +3,8 @@
 //! ```text
 //! Kfd ── gpus() ──> Gpu ── allocate() ──────> Buffer    memory, one address for CPU and GPU
 //!  │                 ├──── create_queue() ──> Queue     an AQL ring and its doorbell
+//!  │                 ├──── create_pm4_queue() > Pm4Queue    the same of PM4, for one producer
+//!  │                 ├──── create_sdma_queue() > SdmaQueue  the same for copies
 //!  │                 └──── create_signal() ─> Signal    what packets decrement and threads wait for
 //!  └─ topology(), unusable(), leaks()         access::diagnose(), process::processes()
 //! ```
@@ -27,8 +29,9 @@
 //! # Contract
 //! - No thread, no signal handler, no environment variable, no output, no global state. Everything
 //!   that is asked of Linux goes through [`sys::Kernel`].
-//! - Every handle is `Send` and `Sync`. [`Queue::submit`] is plain stores into mapped memory:
-//!   no system call, no lock, no allocation.
+//! - Every handle is `Send` and `Sync`. Submitting is plain stores into mapped memory: no system
+//!   call, no lock, no allocation. Any thread may submit to a [`Queue`]; a [`Pm4Queue`] and an
+//!   [`SdmaQueue`] have one producer, who borrows them exclusively.
 //! - Every wait ends: done, [`Error::Timeout`], [`Error::DeviceLost`] or [`Error::QueueLost`].
 //! - A word that the device writes is loaded once, checked, and used from a private copy. Memory
 //!   that it shares is reached through atomics only, never through references to bytes.
@@ -72,7 +75,10 @@ pub use gpu::{Clocks, Gpu, TileConfig};
 pub use ids::{EventId, GpuId, KfdVersion, MemHandle, NodeId, QueueId};
 pub use ioctl::IoctlError;
 pub use memory::{AllocationInfo, Buffer, MemoryKind, MemoryRequest, Neighbours};
-pub use queue::{KernelLabel, Queue, QueueRequest, WaveState};
+pub use queue::{
+    AnyQueue, KernelLabel, Pm4Queue, Pm4QueueRequest, Queue, QueueKind, QueueRequest, SdmaEngine,
+    SdmaQueue, SdmaQueueRequest, WaveState,
+};
 pub use signal::Signal;
 pub use smi::{SmiEvent, SmiEvents};
 pub use svm::{SvmAccess, SvmPlace, SvmRange, SvmSetting};

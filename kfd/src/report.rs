@@ -6,6 +6,7 @@ use pm4::GpuAddr;
 
 use crate::ids::{GpuId, QueueId};
 use crate::memory::{AllocationInfo, Neighbours};
+use crate::queue::QueueKind;
 
 /// What stopped a GPU for this process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,21 +69,25 @@ impl fmt::Display for FaultCause {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PacketInFlight {
-    /// Index in the queue.
+    /// Index in the queue: [`QueueKind::unit`].
     pub index: u64,
     /// Name of the kernel, when the packet was submitted with one.
     pub kernel: Option<String>,
+    /// The packet, decoded; empty when it was gone by then.
+    pub text: String,
 }
 
 /// A queue and what it had in flight.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct QueueState {
     /// The queue.
     pub queue: QueueId,
-    /// Packets the device has taken.
+    /// What it is, and so what the indices count: [`QueueKind::unit`].
+    pub kind: QueueKind,
+    /// What the device has taken.
     pub read_index: u64,
-    /// Packets submitted.
+    /// What was submitted.
     pub write_index: u64,
     /// The oldest packets in flight, up to [`QueueState::PACKETS`].
     pub packets: Vec<PacketInFlight>,
@@ -96,9 +101,15 @@ impl QueueState {
 impl fmt::Display for QueueState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "queue {} read {} write {}", self.queue, self.read_index, self.write_index)?;
-        for packet in &self.packets {
-            let kernel = packet.kernel.as_deref().unwrap_or("unnamed");
-            write!(f, ", packet {} {kernel}", packet.index)?;
+        if self.kind != QueueKind::Aql {
+            write!(f, " {} of {}", self.kind.unit(), self.kind)?;
+        }
+        for PacketInFlight { index, kernel, text } in &self.packets {
+            match (kernel, self.kind) {
+                (Some(kernel), _) => write!(f, ", packet {index} {kernel}")?,
+                (None, QueueKind::Aql) => write!(f, ", packet {index} unnamed")?,
+                (None, _) => write!(f, ", at {index} {text}")?,
+            }
         }
         Ok(())
     }

@@ -156,6 +156,12 @@ impl Signal {
         self.addr
     }
 
+    /// Address of its value: what packets compare, and what those store to that know no signals.
+    /// Source: docs/ABI.md §AQL signal.
+    pub fn value_addr(&self) -> GpuAddr {
+        GpuAddr::new(self.addr.get() + 8)
+    }
+
     /// The value. What the packet that decremented it wrote is visible after this.
     #[inline]
     pub fn value(&self) -> i64 {

@@ -13,7 +13,7 @@ use crate::context::Context;
 use crate::device::Kfd;
 use crate::error::{Error, Result};
 use crate::event::SignalEvent;
-use crate::queue::{Queue, QueueCore};
+use crate::queue::{AnyQueue, Live};
 use crate::report::HangReport;
 use crate::signal::Signal;
 
@@ -54,7 +54,7 @@ impl Until {
 struct Wait<'a> {
     context: &'a Context,
     signals: &'a [(&'a Signal, Until)],
-    queues: &'a [&'a QueueCore],
+    queues: &'a [&'a dyn Live],
 }
 
 impl Wait<'_> {
@@ -68,7 +68,7 @@ impl Wait<'_> {
             self.context.core.gpu(signal.gpu())?.check()?;
         }
         for queue in self.queues {
-            queue.check()?;
+            queue.core().check()?;
         }
         Ok(())
     }
@@ -129,7 +129,7 @@ impl Wait<'_> {
             waited_ms: u64::try_from(waited.as_millis()).unwrap_or(u64::MAX),
             value: self.signals.first().map_or(0, |(signal, _)| signal.value()),
             queue: self.queues.first().map(|queue| queue.state(self.context)),
-            packet: self.queues.first().and_then(|queue| queue.current_packet()),
+            packet: self.queues.first().and_then(|queue| queue.current_packet(self.context)),
         };
         Err(Error::Timeout(Arc::new(report)))
     }
@@ -143,7 +143,7 @@ fn milliseconds(time: Duration) -> u32 {
 impl Signal {
     /// Waits for a value, and returns it.
     ///
-    /// Knows only of the GPU that the signal was made on: [`Queue::wait`] also ends when the queue
+    /// Knows only of the GPU that the signal was made on: [`Queue::wait`](crate::Queue::wait) also ends when the queue
     /// that should set it stops. `timeout` is rounded up to milliseconds once the wait sleeps, and
     /// the kernel adds up to two ticks (4 ms each at HZ=250).
     ///
@@ -160,52 +160,35 @@ impl Signal {
     }
 
     #[cold]
-    fn wait_long(&self, until: Until, queues: &[&QueueCore], timeout: Duration) -> Result<i64> {
+    pub(crate) fn wait_long(
+        &self,
+        until: Until,
+        queues: &[&dyn Live],
+        timeout: Duration,
+    ) -> Result<i64> {
         let signals = [(self, until)];
         Wait { context: self.context(), signals: &signals, queues }.run(timeout)?;
         Ok(self.value())
     }
 }
 
-impl Queue {
-    /// Waits for a value that packets of this queue lead to, and returns it.
-    ///
-    /// Spins for about 20 µs, then sleeps in the kernel. `timeout` is rounded up to milliseconds
-    /// then, and the kernel adds up to two ticks (4 ms each at HZ=250).
-    ///
-    /// # Errors
-    /// [`Error::Timeout`] with what the queue stands at; [`Error::DeviceLost`] with the first cause
-    /// when the GPU faulted; [`Error::QueueLost`] when the queue reported an exception.
-    ///
-    /// # Source
-    /// `AMDKFD_IOC_WAIT_EVENTS` in include/uapi/linux/kfd_ioctl.h; docs/ABI.md §Events.
-    #[inline]
-    pub fn wait(&self, signal: &Signal, until: Until, timeout: Duration) -> Result<i64> {
-        let value = signal.value();
-        if until.holds(value) {
-            return Ok(value);
-        }
-        signal.wait_long(until, &[self.core()], timeout)
-    }
-}
-
 impl Kfd {
     /// Waits until one of `signals` has its value, and returns which. Ends early when a GPU of
-    /// theirs or one of `queues` is lost.
+    /// theirs or one of `queues`, which may be of any kind, is lost.
     ///
     /// # Errors
-    /// As [`Queue::wait`]; [`Error::InvalidArgument`] without signals.
+    /// As [`Queue::wait`](crate::Queue::wait); [`Error::InvalidArgument`] without signals.
     pub fn wait_any(
         &self,
         signals: &[(&Signal, Until)],
-        queues: &[&Queue],
+        queues: &[&dyn AnyQueue],
         timeout: Duration,
     ) -> Result<usize> {
         if signals.is_empty() {
             let what = "the number of signals";
             return Err(Error::InvalidArgument { call: "wait_any", what, value: 0 });
         }
-        let queues: Vec<&QueueCore> = queues.iter().map(|queue| queue.core()).collect();
+        let queues: Vec<&dyn Live> = queues.iter().map(|queue| queue.view().0).collect();
         Wait { context: &self.context, signals, queues: &queues }.run(timeout)
     }
 

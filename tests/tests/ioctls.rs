@@ -401,7 +401,7 @@ fn every_refusal_names_the_ioctl_and_the_errno_and_the_next_call_works() {
         let text = error.to_string();
         match error {
             Error::Ioctl { name, errno: told, .. } => assert_eq!((name, told), (row.name, errno)),
-            Error::CreateQueue { errno: told, .. } => {
+            Error::CreateQueue { errno: told, .. } | Error::QueueLimit { errno: told, .. } => {
                 assert_eq!(("CREATE_QUEUE", told), (row.name, errno));
             }
             other => panic!("{}: {other:?}", row.name),

@@ -50,7 +50,7 @@ fn a_refused_queue_is_explained_with_all_its_numbers() {
     each_model_of(&Profile::ALL, Model::builder, |device| {
         device.model().faults().fail(Call::Ioctl(0x02), 0, 1, Errno::INVAL);
         let error = device.gpu().create_queue(&QueueRequest::aql(256)).unwrap_err();
-        let Error::CreateQueue { gpu, sizes, errno } = &error else { panic!("{error:?}") };
+        let Error::CreateQueue { gpu, sizes, errno, .. } = &error else { panic!("{error:?}") };
         assert_eq!((*gpu, *errno), (device.gpu().id(), Errno::INVAL));
         assert_eq!(sizes.ring_bytes, 256 * 64);
         // The sizes of a Radeon RX 7900 XTX and of one die of an MI250X.
@@ -95,8 +95,11 @@ fn the_128th_queue_is_refused_and_a_destroyed_one_makes_room() {
             assert!(queues.len() <= 127);
         };
         assert_eq!(queues.len(), 127);
-        let Error::CreateQueue { errno, .. } = &error else { panic!("{error:?}") };
-        assert_eq!(*errno, Errno::NOSPC);
+        let Error::QueueLimit { kind, in_use, limit, errno, .. } = &error else {
+            panic!("{error:?}")
+        };
+        assert_eq!((*kind, *errno), (kfd::QueueKind::Aql, Errno::NOSPC));
+        assert_eq!((*in_use, *limit), (127, Some(127)));
         assert!(error.to_string().contains("no hardware queue is left"), "{error}");
         assert_eq!(device.model().live().queues, 127);
         let ids: std::collections::BTreeSet<u32> =

@@ -14,8 +14,8 @@
 
 use pm4::packet::Compare;
 use pm4::sdma::{
-    self, Builder, ConstFill, CopyLinear, CopySubWindow, Fence, FillData, GcrReq, Nop, PollMem,
-    Surface, Version, windows,
+    self, Builder, ConstFill, CopyLinear, CopySubWindow, Fence, FillData, GcrReq, PollMem, Surface,
+    Version, windows,
 };
 use pm4::{GpuAddr, Sink};
 
@@ -293,11 +293,6 @@ impl Bracket<'_> {
         polls + usize::from(self.drain) + caches + done
     }
 
-    /// Dwords of a submission with `packets` dwords between, padding included.
-    pub fn submission(&self, packets: usize) -> usize {
-        (self.dwords() + packets).max(self.version.min_submission_dwords())
-    }
-
     /// Most packets of `dwords` dwords each in a submission of at most `limit` dwords.
     pub fn fitting(&self, limit: usize, dwords: usize) -> u64 {
         (limit.saturating_sub(self.dwords()).checked_div(dwords)).unwrap_or(0) as u64
@@ -333,13 +328,9 @@ impl Bracket<'_> {
         if let Some(signal) = self.done {
             to.push(&Fence::new(version, value(signal), 0)?.snooped_system());
         }
-        let missing = version.min_submission_dwords().saturating_sub(to.dwords());
-        to.nop(missing);
         Ok(())
     }
 }
-
-const _: () = assert!(Nop::MAX_DWORDS >= 64, "one NOP pads a short submission");
 
 #[cfg(test)]
 #[path = "sdma_tests.rs"]

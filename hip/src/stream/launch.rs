@@ -66,13 +66,8 @@ impl Core {
             self.more_staging(cold)?;
         }
         let queue = self.shared.ring.descriptor();
-        let filled = layout.fill(
-            &mut self.staging,
-            arguments,
-            size,
-            grid.dynamic_lds_bytes(),
-            queue,
-        );
+        let filled =
+            layout.fill(&mut self.staging, arguments, size, grid.dynamic_lds_bytes(), queue);
         if let Err(problem) = filled {
             return Err(cold.refuse(problem));
         }

@@ -298,6 +298,18 @@ impl Mapping {
         Ok(unsafe { AtomicI64::from_ptr(word.as_ptr().cast()) })
     }
 
+    /// All of it as 32-bit words.
+    pub fn dwords(&self) -> Result<&[AtomicU32]> {
+        let words = self.word(0, self.bytes)?.cast::<AtomicU32>();
+        // SAFETY:
+        // - `bytes / 4` words from the start of a mapping that lives as long as `self`; its start is
+        //   page-aligned.
+        // - `AtomicU32` has the layout of `u32`, may be written through a shared reference, and
+        //   every access of this process to mapped memory is atomic.
+        let words = unsafe { NonNull::slice_from_raw_parts(words, self.bytes / 4).as_ref() };
+        Ok(words)
+    }
+
     /// A part of it, for the layouts of crate `aql`.
     pub fn shared(&self, offset: u64, bytes: usize) -> Result<SharedWords<'_>> {
         let start = self.word_at(offset, 8, bytes)?;

@@ -3,6 +3,7 @@
 //! Source: docs/ABI.md §Save area (`kfd_queue_ctx_save_restore_size`). The kernel refuses a queue
 //! whose sizes differ from its own, so nothing here is rounded "to be safe".
 
+use super::QueueKind;
 use crate::topology::{GfxVersion, Node};
 
 const PAGE: u64 = 0x1000;
@@ -158,11 +159,13 @@ impl SaveArea {
     }
 }
 
-/// Bytes of the end-of-pipe buffer of an AQL queue; 0 where none is given.
+/// Bytes of the end-of-pipe buffer of a compute queue; 0 where none is given.
 ///
-/// Source: docs/ABI.md §Save area (libhsakmt gives none on gfx94x and gfx950).
-pub(crate) fn eop_bytes(gfx: GfxVersion) -> u64 {
-    if gfx.major() == 9 && gfx.minor() >= 4 { 0 } else { PAGE }
+/// A PM4 queue always has one: its RELEASE_MEM would fault without. Source: docs/ABI.md §Save area
+/// (libhsakmt gives AQL queues none on gfx94x and gfx950).
+pub(crate) fn eop_bytes(kind: QueueKind, gfx: GfxVersion) -> u64 {
+    let without = kind == QueueKind::Aql && gfx.major() == 9 && gfx.minor() >= 4;
+    if without { 0 } else { PAGE }
 }
 
 #[cfg(test)]
@@ -265,10 +268,13 @@ mod tests {
     }
 
     #[test]
-    fn gfx94x_gets_no_end_of_pipe_buffer() {
-        let eop = |gfx| eop_bytes(GfxVersion::from_target_version(gfx).unwrap());
-        assert_eq!(eop(90_402), 0);
-        assert_eq!(eop(90_010), 0x1000);
-        assert_eq!(eop(110_000), 0x1000);
+    fn a_pm4_queue_always_has_an_end_of_pipe_buffer_and_an_aql_queue_of_gfx94x_none() {
+        let eop = |kind, gfx| eop_bytes(kind, GfxVersion::from_target_version(gfx).unwrap());
+        assert_eq!(eop(QueueKind::Aql, 90_402), 0);
+        assert_eq!(eop(QueueKind::Aql, 90_010), 0x1000);
+        assert_eq!(eop(QueueKind::Aql, 110_000), 0x1000);
+        for gfx in [90_000, 90_010, 90_402, 110_000] {
+            assert_eq!(eop(QueueKind::Pm4, gfx), 0x1000);
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! The two things of a queue that outlive any borrow: its doorbell and its ring.
+//! The things of a queue that outlive any borrow: its doorbell and its ring.
 #![allow(unsafe_code)] // a word of the doorbell page, and views that live as long as their owner
 
 use std::ptr::NonNull;
@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use aql::{QueueWords, Ring, SharedWords};
 
+use super::dwords::{DwordRing, Unit};
 use crate::error::{Error, Result};
 use crate::memory::{Allocation, Mapping};
 
@@ -30,7 +31,8 @@ impl Doorbell {
         Ok(Self { word, _page: page })
     }
 
-    /// Rings: `last` is the index of the last packet that may be fetched.
+    /// Rings: `last` is the index of the last packet that may be fetched, or the new write pointer of
+    /// a ring of dwords.
     #[inline]
     pub fn ring(&self, last: u64) {
         // SAFETY:
@@ -47,8 +49,8 @@ pub(crate) struct QueueMemory {
     // Dropped before the memory that they point into.
     ring: Ring<'static>,
     words: QueueWords<'static>,
-    ring_memory: Arc<Allocation>,
-    page: Arc<Allocation>,
+    _ring_memory: Arc<Allocation>,
+    _page: Arc<Allocation>,
 }
 
 impl QueueMemory {
@@ -62,14 +64,14 @@ impl QueueMemory {
         let addr = page.addr();
         let failed = |_: aql::Error| Error::NoCpuAccess { addr };
         // SAFETY: the view goes into `self.ring`, which no method gives out for longer than `self`
-        // is borrowed; `self.ring_memory` keeps the mapping until after `self.ring` is dropped.
+        // is borrowed; `self._ring_memory` keeps the mapping until after `self.ring` is dropped.
         let slots = unsafe { forever(&ring_memory) }?;
-        // SAFETY: as above, for `self.words` and `self.page`.
+        // SAFETY: as above, for `self.words` and `self._page`.
         let head = unsafe { forever(&page) }?;
         let words = QueueWords::new(head).map_err(failed)?;
         describe(&words).map_err(failed)?;
         let ring = Ring::new(slots, &words).map_err(failed)?;
-        Ok(Self { ring, words, ring_memory, page })
+        Ok(Self { ring, words, _ring_memory: ring_memory, _page: page })
     }
 
     /// The ring.
@@ -82,15 +84,51 @@ impl QueueMemory {
     pub fn words(&self) -> QueueWords<'_> {
         self.words
     }
+}
 
-    /// Memory of the ring.
-    pub fn ring_memory(&self) -> &Arc<Allocation> {
-        &self.ring_memory
+/// A ring of dwords, with the memory that holds it.
+#[derive(Debug)]
+pub(crate) struct DwordMemory {
+    // Dropped before the memory that it points into.
+    ring: DwordRing<'static>,
+    _ring_memory: Arc<Allocation>,
+    page: Arc<Allocation>,
+}
+
+impl DwordMemory {
+    /// Makes an empty ring in `ring_memory`, with its pointers at `write_pointer` and
+    /// `read_pointer` bytes in `page`.
+    pub fn new(
+        ring_memory: Arc<Allocation>,
+        page: Arc<Allocation>,
+        (write_pointer, read_pointer): (u64, u64),
+        unit: Unit,
+    ) -> Result<Self> {
+        let words = NonNull::from(ring_memory.mapping()?.dwords()?);
+        // SAFETY: the view goes into `self.ring`, which no method gives out for longer than `self`
+        // is borrowed; `self._ring_memory` keeps the mapping until after `self.ring` is dropped.
+        let words = unsafe { words.as_ref() };
+        let write = NonNull::from(page.mapping()?.u64(write_pointer)?);
+        // SAFETY: as above, for `self.page`.
+        let write = unsafe { write.as_ref() };
+        let read = NonNull::from(page.mapping()?.u64(read_pointer)?);
+        // SAFETY: as above, for `self.page`.
+        let read = unsafe { read.as_ref() };
+        let ring = DwordRing::new(words, read, write, unit);
+        Ok(Self { ring, _ring_memory: ring_memory, page })
     }
 
-    /// The page of descriptor, exception word and signal.
-    pub fn page(&self) -> &Arc<Allocation> {
-        &self.page
+    /// The ring.
+    #[inline]
+    pub fn ring(&self) -> &DwordRing<'_> {
+        &self.ring
+    }
+
+    /// The descriptor in its page.
+    pub fn words(&self) -> Result<QueueWords<'_>> {
+        let misaligned = |_| Error::Misaligned { offset: 0, align: 64 };
+        let head = self.page.mapping()?.shared(0, size_of::<aql::AmdQueueV2>())?;
+        QueueWords::new(head).map_err(misaligned)
     }
 }
 

@@ -1,14 +1,15 @@
-//! A queue while it lives: what submission touches, and what reports read.
+//! A queue while it lives, whatever its packets: what submission touches, and what reports read.
 
+use std::fmt;
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
-use aql::{Packet, Ring};
 use pm4::GpuAddr;
 
-use super::REPORT;
-use super::doorbell::{Doorbell, QueueMemory};
+use super::doorbell::Doorbell;
+use super::{QueueKind, REPORT};
 use crate::context::Context;
 use crate::core::{Core, lock};
 use crate::error::{Error, Result};
@@ -26,14 +27,8 @@ pub(super) const INACTIVE: u64 = 0x980;
 /// Payload bits that are news for a debugger and no error: queue created, queue destroyed.
 const NOT_ERRORS: u64 = 1 << 30 | 1 << 31;
 
-/// A number for a kernel's name, for reports: [`Kfd::register_kernel`](crate::Kfd::register_kernel).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct KernelLabel(pub(crate) u32);
-
-impl KernelLabel {
-    /// No name.
-    pub const NONE: Self = Self(0);
-}
+/// How long a producer looks for room before it sleeps between looks.
+const SPIN: Duration = Duration::from_micros(20);
 
 /// What a queue reported, loaded once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,26 +58,60 @@ impl Reported {
     }
 }
 
-/// Everything a queue owns. Freed only after the queue is gone.
+/// Everything that queues of all kinds own. Freed only after the queue is gone.
 #[derive(Debug)]
 pub(crate) struct QueueCore {
     pub(super) core: Arc<Core>,
     pub(super) gpu: usize,
     pub(super) id: QueueId,
+    pub(super) kind: QueueKind,
     pub(super) doorbell: Doorbell,
     pub(super) doorbell_offset: u64,
-    pub(super) memory: QueueMemory,
-    /// Save area and end-of-pipe buffer.
-    pub(super) save_area: Arc<Allocation>,
-    pub(super) _eop: Option<Arc<Allocation>>,
+    pub(super) ring: Arc<Allocation>,
+    /// Descriptor, pointers, exception word and signal.
+    pub(super) page: Arc<Allocation>,
+    /// Not of SDMA queues.
+    pub(super) save_area: Option<Arc<Allocation>>,
+    pub(super) eop: Option<Arc<Allocation>>,
     pub(super) scratch: Mutex<Option<Arc<Allocation>>>,
     pub(super) scratch_lane_bytes: AtomicU32,
-    /// Label of each slot's packet.
-    pub(super) labels: Box<[AtomicU32]>,
     pub(super) priority: AtomicU32,
+    /// Bits of `queue_percentage` above the percentage: the XCC of a PM4 queue.
+    pub(super) percentage_bits: u32,
+    pub(super) suspended: AtomicBool,
     /// Set when nothing more may be submitted.
     pub(super) stopped: AtomicBool,
     pub(super) fault: OnceLock<Arc<QueueFault>>,
+}
+
+/// A queue in the list of live ones.
+pub(crate) trait Live: fmt::Debug + Send + Sync {
+    /// What all kinds have.
+    fn core(&self) -> &QueueCore;
+
+    /// Looks how far the device is, and returns what it has not taken. A position that breaks the
+    /// rules is not used: the last good one stands. Unit: [`QueueKind::unit`].
+    fn look(&self) -> Range<u64>;
+
+    /// Rings for everything published: harmless, and heals a lost ring. Only for who holds a
+    /// borrow of the queue: a producer of dwords that rings at the same time could be overtaken by
+    /// this older position, which the device would take for a turn of the ring.
+    fn ring_again(&self);
+
+    /// The oldest packets of `pending`, for reports.
+    fn packets(&self, context: &Context, pending: Range<u64>) -> Vec<PacketInFlight>;
+
+    /// How far it is, and what is in flight.
+    fn state(&self, context: &Context) -> QueueState {
+        let pending = self.look();
+        QueueState {
+            queue: self.core().id,
+            kind: self.core().kind,
+            read_index: pending.start,
+            write_index: pending.end,
+            packets: self.packets(context, pending),
+        }
+    }
 }
 
 impl QueueCore {
@@ -97,11 +126,6 @@ impl QueueCore {
 
     pub fn gpu_id(&self) -> GpuId {
         self.core.gpu(self.gpu).map_or(GpuId(0), |gpu| gpu.id())
-    }
-
-    #[inline]
-    pub fn ring(&self) -> &Ring<'_> {
-        self.memory.ring()
     }
 
     #[inline]
@@ -146,116 +170,12 @@ impl QueueCore {
         self.scratch_lane_bytes.load(Ordering::Relaxed)
     }
 
-    /// Refuses a kernel dispatch that needs more private memory than there is. The firmware would
-    /// stop the queue for it.
-    #[inline]
-    pub fn check_scratch(&self, packet: &Packet) -> Result<()> {
-        let [_, _, _, _, _, _, needed, ..] = packet.0;
-        let available = self.scratch_lane_bytes.load(Ordering::Relaxed);
-        if needed > available {
-            return Err(Error::ScratchTooSmall { queue: self.id, needed, available });
-        }
-        Ok(())
-    }
-
-    /// Notes whose packet has an index, before the packet is visible.
-    #[inline]
-    #[allow(clippy::cast_possible_truncation)] // masked to the number of slots
-    pub fn label(&self, index: u64, label: KernelLabel) {
-        let slot = index as usize & self.labels.len().wrapping_sub(1);
-        if let Some(place) = self.labels.get(slot) {
-            place.store(label.0, Ordering::Relaxed);
-        }
-    }
-
-    #[allow(clippy::cast_possible_truncation)] // masked to the number of slots
-    fn label_of(&self, index: u64) -> KernelLabel {
-        let slot = index as usize & self.labels.len().wrapping_sub(1);
-        self.labels
-            .get(slot)
-            .map_or(KernelLabel::NONE, |label| KernelLabel(label.load(Ordering::Relaxed)))
-    }
-
-    /// Rings for everything published: harmless, and heals a lost ring.
-    pub fn ring_again(&self) {
-        if let Some(last) = self.ring().doorbell_value()
-            && !self.is_stopped()
-        {
-            self.doorbell.ring(last);
-        }
-    }
-
-    /// How far it is, and what is in flight.
-    pub fn state(&self, context: &Context) -> QueueState {
-        // A read index that breaks the rules is not used: the last good one stands.
-        let _ = self.ring().refresh();
-        let pending = self.ring().pending();
-        let packets = pending.clone().take(QueueState::PACKETS).map(|index| PacketInFlight {
-            index,
-            kernel: context.kernel_name(self.label_of(index)),
-        });
-        QueueState {
-            queue: self.id,
-            read_index: pending.start,
-            write_index: pending.end,
-            packets: packets.collect(),
-        }
-    }
-
-    /// The packet at the read index, decoded.
-    pub fn current_packet(&self) -> Option<String> {
-        let ring = self.ring();
-        let packet = ring.packet(ring.pending().start)?;
-        Some(packet.decode().to_string())
-    }
-
-    /// Waits for room in the ring: `again` submits, and is tried until it is not refused for that.
-    #[cold]
-    pub fn wait_for_room(
-        &self,
-        context: &Context,
-        timeout: Duration,
-        again: impl Fn() -> Result<u64>,
-    ) -> Result<u64> {
-        let kernel = &*self.core.kernel;
-        let start = kernel.now();
-        for rounds in 0.. {
-            match again() {
-                Err(Error::Ring { cause: aql::Error::Full { .. }, .. }) => {}
-                result => return result,
-            }
-            let waited = kernel.now().saturating_sub(start);
-            if waited >= timeout {
-                context.poll()?;
-                self.check()?;
-                let report = HangReport {
-                    waited_ms: u64::try_from(waited.as_millis()).unwrap_or(u64::MAX),
-                    value: 0,
-                    queue: Some(self.state(context)),
-                    packet: self.current_packet(),
-                };
-                return Err(Error::Timeout(Arc::new(report)));
-            }
-            if waited < Duration::from_micros(20) {
-                kernel.relax(rounds);
-                continue;
-            }
-            // No event tells of a read index that moves: sleep for as little as can be.
-            self.ring_again();
-            let events = context.any_events()?;
-            let fired = events.wait(&[(&events.alert, events.alert.age())], 1)?;
-            context.record(&fired)?;
-            context.scan_queues()?;
-        }
-        Err(self.ring_error(aql::Error::BatchSize { packets: 1, size: self.ring().size() }))
-    }
-
     /// What the queue has reported that is not known yet.
     pub fn reported(&self) -> Option<Reported> {
         if self.fault.get().is_some() {
             return None;
         }
-        let page = self.memory.page().mapping().ok()?;
+        let page = self.page.mapping().ok()?;
         let reported = Reported {
             payload: page.u64(PAYLOAD).ok()?.load(REPORT),
             inactive: page.u64(INACTIVE + 8).ok()?.load(REPORT),
@@ -263,38 +183,87 @@ impl QueueCore {
         (reported.payload & !NOT_ERRORS != 0 || reported.inactive != 0).then_some(reported)
     }
 
-    /// Records why the queue is lost. Whether that was news.
-    pub fn lose(&self, context: &Context, reported: &Reported) -> bool {
-        let mut news = false;
-        self.fault.get_or_init(|| {
-            news = true;
-            Arc::new(QueueFault {
-                gpu: self.gpu_id(),
-                reasons: reported.reasons(),
-                state: self.state(context),
-            })
-        });
-        self.stop();
-        news
-    }
-
-    /// Address of the signal that the device reports through.
-    pub fn inactive_signal(&self) -> GpuAddr {
-        GpuAddr::new(self.memory.page().addr().get() + INACTIVE)
-    }
-
     /// The queue is gone: the trap handler's table must not name its signal any more.
     pub fn forget_signal(&self, context: &Context) {
-        if let Ok(Some(handler)) = context.trap_handler(self.gpu) {
+        if self.kind.is_compute()
+            && let Ok(Some(handler)) = context.trap_handler(self.gpu)
+        {
             let _ = handler.set_signal(self.doorbell_offset, GpuAddr::NULL);
         }
     }
 
     /// Bytes of memory it owns.
     pub fn bytes(&self) -> u64 {
-        let scratch = lock(&self.scratch).as_ref().map_or(0, |scratch| scratch.info().bytes);
-        let owned = [self.memory.ring_memory(), self.memory.page(), &self.save_area];
-        owned.iter().map(|memory| memory.info().bytes).sum::<u64>() + scratch
+        let scratch = lock(&self.scratch).clone();
+        let parts = [&self.save_area, &self.eop, &scratch].into_iter().flatten();
+        let owned = [&self.ring, &self.page].into_iter().chain(parts);
+        owned.map(|memory| memory.info().bytes).sum()
+    }
+}
+
+impl dyn Live + '_ {
+    /// The packet at the read index, decoded.
+    pub fn current_packet(&self, context: &Context) -> Option<String> {
+        let packets = self.packets(context, self.look());
+        packets.into_iter().next().map(|packet| packet.text)
+    }
+
+    /// Records why the queue is lost. Whether that was news.
+    pub fn lose(&self, context: &Context, reported: &Reported) -> bool {
+        let core = self.core();
+        let mut news = false;
+        core.fault.get_or_init(|| {
+            news = true;
+            Arc::new(QueueFault {
+                gpu: core.gpu_id(),
+                reasons: reported.reasons(),
+                state: self.state(context),
+            })
+        });
+        core.stop();
+        news
+    }
+
+    /// Waits for room in the ring: `again` submits, and is tried until it is not refused for that.
+    #[cold]
+    pub fn wait_for_room<T>(
+        &self,
+        context: &Context,
+        timeout: Duration,
+        mut again: impl FnMut() -> Result<T>,
+    ) -> Result<T> {
+        let core = self.core();
+        let kernel = &*core.core.kernel;
+        let start = kernel.now();
+        for rounds in 0.. {
+            match again() {
+                Err(error) if error.is_full() => {}
+                result => return result,
+            }
+            let waited = kernel.now().saturating_sub(start);
+            if waited >= timeout {
+                context.poll()?;
+                core.check()?;
+                return Err(Error::Timeout(Arc::new(HangReport {
+                    waited_ms: u64::try_from(waited.as_millis()).unwrap_or(u64::MAX),
+                    value: 0,
+                    queue: Some(self.state(context)),
+                    packet: self.current_packet(context),
+                })));
+            }
+            if waited < SPIN {
+                kernel.relax(rounds);
+                continue;
+            }
+            // Nothing announces room: look once a millisecond, and at the faults meanwhile.
+            core.check()?;
+            self.ring_again();
+            let events = context.any_events()?;
+            let fired = events.wait(&[(&events.alert, events.alert.age())], 1)?;
+            context.record(&fired)?;
+            context.scan_queues()?;
+        }
+        Err(Error::Timeout(Arc::default())) // after 2^31 rounds
     }
 }
 

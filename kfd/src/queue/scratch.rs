@@ -1,7 +1,10 @@
-//! Sizes of a queue's scratch (private) memory: pure arithmetic.
+//! Sizes of a queue's scratch (private) memory: arithmetic, and where the results go.
 //!
 //! Source: docs/ABI.md §Scratch.
 
+use aql::AmdQueueV2;
+
+use crate::memory::Allocation;
 use crate::topology::{GfxVersion, Node};
 
 /// Most bytes of scratch of a wave: what 13 bits of KiB hold.
@@ -102,6 +105,20 @@ impl Scratch {
         let bytes = u32::try_from(self.xcc_bytes).unwrap_or(u32::MAX);
         [(base & 0xffff_ffff) as u32, high | swizzle, bytes, format]
     }
+}
+
+/// Writes the scratch fields of a descriptor.
+pub(super) fn describe(
+    queue: &mut AmdQueueV2,
+    scratch: &Scratch,
+    gfx: GfxVersion,
+    memory: &Allocation,
+) {
+    queue.compute_tmpring_size = scratch.tmpring_size;
+    queue.scratch_resource_descriptor = scratch.resource_descriptor(gfx, memory.addr().get());
+    queue.scratch_backing_memory_location = memory.addr().get();
+    queue.scratch_backing_memory_byte_size = scratch.xcc_bytes;
+    queue.scratch_wave64_lane_byte_size = scratch.lane_bytes;
 }
 
 #[cfg(test)]

@@ -125,6 +125,16 @@ impl Node {
         self.gpu_id != GpuId(0)
     }
 
+    /// Whether CPUs reach this GPU over xGMI rather than PCIe: on boards that carry both.
+    pub fn is_linked_to_cpu_by_xgmi(&self, topology: &Topology) -> bool {
+        const XGMI: u32 = 11; // docs/ABI.md §Topology
+        let to_cpu = |link: &&Link| {
+            let to = link.node_to.and_then(|to| topology.nodes.iter().find(|n| n.id.0 == to));
+            to.is_some_and(|node| !node.is_gpu())
+        };
+        self.io_links.iter().filter(to_cpu).any(|link| link.kind == Some(XGMI))
+    }
+
     /// The instruction set, on a GPU.
     pub fn gfx_version(&self) -> Option<GfxVersion> {
         self.properties.gfx_target_version.and_then(GfxVersion::from_target_version)
