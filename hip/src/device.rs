@@ -54,6 +54,8 @@ impl Shared {
 #[derive(Debug)]
 pub(crate) struct DeviceCore {
     pub shared: Arc<Shared>,
+    /// Place among the runtime's devices.
+    pub index: u32,
     pub gpu: Gpu,
     pub target: DeviceTarget,
     /// For PM4 streams; `None` for a GPU whose packets this version does not know.
@@ -112,13 +114,16 @@ impl Runtime {
             code: AtomicU64::new(0),
             kfd,
         });
+        let mut index = 0;
         let device = |gpu: Gpu| {
             let version = gpu.gfx_version().target_version();
             let target = DeviceTarget::new(version, gpu.has_sram_ecc(), xnack).ok()?;
             let lds = gpu.node().properties.lds_size_in_kb.filter(|kib| *kib > 0).unwrap_or(64);
+            index += 1;
             Some(Device {
                 core: Arc::new(DeviceCore {
                     shared: Arc::clone(&shared),
+                    index: index - 1,
                     target,
                     pm4: pm4::Target::from_version(version),
                     max_lds_bytes: lds.saturating_mul(1024),
@@ -141,6 +146,11 @@ impl Runtime {
     /// The driver below.
     pub fn kfd(&self) -> &Kfd {
         &self.shared.kfd
+    }
+
+    /// What an event needs of it.
+    pub(crate) fn parts(&self) -> (Arc<Shared>, Arc<[Device]>) {
+        (Arc::clone(&self.shared), Arc::clone(&self.devices))
     }
 
     /// Whether the thread that calls host functions has been started.
@@ -199,12 +209,12 @@ impl Device {
     }
 
     /// Makes stores of the CPU to VRAM visible to the GPU, as
-    /// [`Gpu::flush_host_writes`]. Memory that is not VRAM never needs it.
+    /// [`Gpu::flush_hdp`]. Memory that is not VRAM never needs it.
     ///
     /// # Errors
-    /// As [`Gpu::flush_host_writes`].
+    /// As [`Gpu::flush_hdp`].
     pub fn flush_host_writes(&self) -> Result<()> {
-        self.core.gpu.flush_host_writes()?;
+        self.core.gpu.flush_hdp()?;
         self.core.shared.host_looked();
         Ok(())
     }

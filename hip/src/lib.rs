@@ -15,7 +15,10 @@ mod sync;
 pub use copy::{CopyError, Extent, Layout, Pattern, Side};
 pub use device::{Device, Runtime};
 pub use error::{Axis, Error, LaunchProblem, Result};
-pub use launch::{Argument, Arguments, ByValue, DYNAMIC_STACK_BYTES, Function, Grid, Packed, Slot};
+pub use event::Event;
+pub use launch::{
+    Argument, Arguments, ByValue, DYNAMIC_STACK_BYTES, Function, Grid, Packed, Slot,
+};
 pub use memory::Memory;
 pub use module::Module;
 pub use stream::{Stream, StreamRequest, StreamWaiter};

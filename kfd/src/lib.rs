@@ -76,7 +76,7 @@ pub use ids::{EventId, GpuId, KfdVersion, MemHandle, NodeId, QueueId};
 pub use ioctl::IoctlError;
 pub use memory::{AllocationInfo, Buffer, MemoryKind, MemoryRequest, Neighbours};
 pub use queue::{
-    AnyQueue, KernelLabel, Pm4Queue, Pm4QueueRequest, Queue, QueueKind, QueueRequest, SdmaEngine,
+    AnyQueue, KernelLabel, Pm4Queue, Pm4QueueRequest, Queue, QueueKind, QueueRequest, QueueWatch, SdmaEngine,
     SdmaQueue, SdmaQueueRequest, WaveState,
 };
 pub use signal::Signal;

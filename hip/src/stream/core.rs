@@ -70,6 +70,7 @@ pub(crate) struct Core {
 
 impl Core {
     pub fn new(device: &Arc<DeviceCore>, request: &StreamRequest) -> Result<Self> {
+        device.clock.start(&device.gpu)?;
         let ring = device.rings.take(device, request)?;
         let kernarg = KernargRing::new(device, request.kernarg_bytes)?;
         let shared = StreamShared::new(device, ring)?;

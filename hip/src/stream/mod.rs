@@ -3,6 +3,7 @@
 mod core;
 mod kernarg;
 mod launch;
+mod order;
 pub(crate) mod progress;
 mod request;
 mod retire;
@@ -19,6 +20,7 @@ pub(crate) use shared::StreamShared;
 use self::core::Core;
 use crate::device::Device;
 use crate::error::{Error, Result};
+use crate::event::Event;
 use crate::launch::{Arguments, Function, Grid};
 
 /// Work on a GPU, done in the order it is given.
@@ -122,6 +124,27 @@ impl Stream {
         }
         self.core.shared.device.shared.host_looked();
         Ok(true)
+    }
+
+    /// Puts `event` here: it is done when everything given to the stream before is, and everybody can
+    /// see what that wrote.
+    ///
+    /// # Errors
+    /// [`Error::Driver`] when the device or the queue is lost; [`Error::Timeout`] when there is no room
+    /// within the stream's patience. The event then stands for what it stood for before.
+    #[inline]
+    pub fn record(&mut self, event: &Event) -> Result<()> {
+        self.core.record(event)
+    }
+
+    /// Holds back what is given to the stream after this until the device has reached `event`, on this
+    /// stream's device or any other's. The host does not wait.
+    ///
+    /// # Errors
+    /// As [`Stream::record`].
+    #[inline]
+    pub fn wait(&mut self, event: &Event) -> Result<()> {
+        self.core.wait(event)
     }
 
     /// Operations given to it so far; the device counts them when they are done.

@@ -29,7 +29,7 @@ use std::sync::atomic::Ordering;
 
 pub use self::aql::{KernelLabel, Queue};
 pub use self::pm4::Pm4Queue;
-pub use any::AnyQueue;
+pub use any::{AnyQueue, QueueWatch};
 pub use control::WaveState;
 pub(crate) use exceptions::{Runtime, TrapHandler};
 pub(crate) use live::Live;

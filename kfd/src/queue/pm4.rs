@@ -134,6 +134,12 @@ impl Pm4Queue {
         queue.ring().push_pm4(at, dwords, fill).map_err(|why| queue.refused(why))
     }
 
+    /// A view of it for other threads.
+    pub fn watch(&self) -> super::QueueWatch {
+        let live: Arc<dyn super::Live> = Arc::<DwordLive>::clone(&self.live);
+        super::QueueWatch::new(live)
+    }
+
     /// Whose packets it takes.
     pub fn target(&self) -> Target {
         self.target

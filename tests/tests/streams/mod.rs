@@ -1,5 +1,6 @@
 //! Streams: launches, order, refusals, waits.
 
+mod events;
 mod launch;
 
 use hip::{Device, Function, Memory, Module, Runtime, Stream, StreamRequest};
