@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, Weak};
 use hsaco::DeviceTarget;
 use kfd::{Gpu, GpuId, Kfd, MemoryRequest};
 
+use crate::copy::Blit;
 use crate::error::{Error, Result};
 use crate::event::{Clock, Slots};
 use crate::host::HostThread;
@@ -64,6 +65,8 @@ pub(crate) struct DeviceCore {
     pub max_lds_bytes: u32,
     pub clock: Clock,
     pub rings: Rings,
+    /// The blit kernels, once a stream has needed them, while one still does.
+    pub blit: Mutex<Weak<Blit>>,
     /// Live streams, for whoever has to know that nothing runs any more.
     streams: Mutex<Vec<Weak<StreamShared>>>,
 }
@@ -129,6 +132,7 @@ impl Runtime {
                     max_lds_bytes: lds.saturating_mul(1024),
                     clock: Clock::default(),
                     rings: Rings::default(),
+                    blit: Mutex::default(),
                     streams: Mutex::default(),
                     gpu,
                 }),

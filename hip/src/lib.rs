@@ -12,13 +12,11 @@ mod module;
 mod stream;
 mod sync;
 
-pub use copy::{CopyError, Extent, Layout, Pattern, Side};
+pub use copy::{CopyEngine, CopyError, CopyRequest, Extent, Layout, Pattern, Place, Side};
 pub use device::{Device, Runtime};
 pub use error::{Axis, Error, LaunchProblem, Result};
 pub use event::Event;
-pub use launch::{
-    Argument, Arguments, ByValue, DYNAMIC_STACK_BYTES, Function, Grid, Packed, Slot,
-};
+pub use launch::{Argument, Arguments, ByValue, DYNAMIC_STACK_BYTES, Function, Grid, Packed, Slot};
 pub use memory::Memory;
 pub use module::Module;
 pub use stream::{Stream, StreamRequest, StreamWaiter};

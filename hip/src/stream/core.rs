@@ -25,6 +25,7 @@ use super::kernarg::KernargRing;
 use super::request::StreamRequest;
 use super::retire::{ModulesInUse, Retire, RetireQueue};
 use super::shared::StreamShared;
+use crate::copy::Copies;
 use crate::device::DeviceCore;
 use crate::error::{Error, Result};
 use crate::event::{Slot, SlotId};
@@ -64,6 +65,8 @@ pub(crate) struct Core {
     pub modules: ModulesInUse,
     /// Slots for the next events.
     slots: Vec<SlotId>,
+    /// What copies and fills need besides.
+    pub copies: Copies,
     pub patience: Duration,
     pub farewell: Duration,
 }
@@ -88,6 +91,7 @@ impl Core {
             retire: RetireQueue::new(2 * records),
             modules: ModulesInUse::default(),
             slots: Vec::with_capacity(OWN_SLOTS + SLOT_BATCH),
+            copies: Copies::new(&request.copies),
             patience: request.patience,
             farewell: request.farewell,
             shared,
@@ -365,10 +369,11 @@ impl Core {
             self.shared.word.set(0);
             return;
         }
+        let copies = self.copies.take();
         let modules = std::mem::take(&mut self.modules);
         let retire = std::mem::replace(&mut self.retire, RetireQueue::new(0));
         let graves = self.shared.exhume();
-        self.shared.ring.keep(Box::new((self.kernarg.buffer(), modules, retire, graves)));
+        self.shared.ring.keep(Box::new((copies, self.kernarg.buffer(), modules, retire, graves)));
     }
 
     /// Makes the staging memory hold at least `bytes`.

@@ -60,9 +60,31 @@ impl Core {
         self.wait_for_slot(id, addr)
     }
 
+    /// Has the device set a slot once everything so far is done and its writes are released to
+    /// everybody. No operation of its own: one that waits for the slot, and holds it until then, has
+    /// to follow. [`Self::ready`] made room.
+    pub fn set_slot(&mut self) -> Result<(SlotId, GpuAddr)> {
+        let (id, addr) = self.start_slot(1)?;
+        let packet = BarrierAnd::noop().barrier().release(FenceScope::SYSTEM).completion(addr);
+        if let Err(error) = self.push(&packet.encode(), KernelLabel::NONE) {
+            self.abandon_slot(id);
+            return Err(error);
+        }
+        Ok((id, addr))
+    }
+
+    /// A pending slot with so many holders.
+    pub fn start_slot(&mut self, holders: i64) -> Result<(SlotId, GpuAddr)> {
+        let id = self.take_slot()?;
+        let Some(slot) = self.slot(id) else { return Err(lost_slot(id)) };
+        slot.start(false, holders);
+        slot.gpu.store(self.index(), Ordering::Relaxed);
+        Ok((id, slot.addr()))
+    }
+
     /// Submits the wait for a slot that the caller has pinned.
     #[inline]
-    fn wait_for_slot(&mut self, id: SlotId, addr: GpuAddr) -> Result<()> {
+    pub fn wait_for_slot(&mut self, id: SlotId, addr: GpuAddr) -> Result<()> {
         let none = GpuAddr::NULL;
         let packet = BarrierAnd::new([addr, none, none, none, none])
             .barrier()
@@ -84,7 +106,7 @@ impl Core {
 
     /// A slot whose recording failed: the device may know of it or not, so it is not used again.
     #[cold]
-    fn abandon_slot(&self, _: SlotId) {}
+    pub fn abandon_slot(&self, _: SlotId) {}
 
     #[inline]
     fn same_runtime(&self, event: &Event) -> Result<()> {

@@ -78,7 +78,10 @@ fn what_a_kernel_cannot_be_launched_with_is_refused_and_leaves_nothing() {
             other => panic!("{other:?}"),
         };
         assert!(matches!(refused(Grid::items([0, 1, 1], [64, 1, 1])), LaunchProblem::Empty { .. }));
-        assert!(matches!(refused(Grid::blocks([1, 1, 1], [64, 0, 1])), LaunchProblem::Empty { .. }));
+        assert!(matches!(
+            refused(Grid::blocks([1, 1, 1], [64, 0, 1])),
+            LaunchProblem::Empty { .. }
+        ));
         let over = refused(Grid::items([1, 1, 1], [1025, 1, 1]));
         assert!(matches!(over, LaunchProblem::Group { items: 1025, .. }), "{over:?}");
         let over = refused(Grid::blocks([1 << 27, 1, 1], [64, 1, 1]));
@@ -94,7 +97,9 @@ fn what_a_kernel_cannot_be_launched_with_is_refused_and_leaves_nothing() {
         assert_eq!(found, expected);
         let wide = stream.launch(&adder.vadd, &good, (a, b, c, u64::from(N)));
         let expected = ArgumentError::Size { index: 3, given: 8, expected: 4 };
-        assert!(matches!(wide, Err(Error::Launch { problem: LaunchProblem::Arguments(e), .. }) if e == expected));
+        assert!(
+            matches!(wide, Err(Error::Launch { problem: LaunchProblem::Arguments(e), .. }) if e == expected)
+        );
         assert_eq!(stream.submitted(), 0);
         stream.synchronize().unwrap();
         assert_eq!(stream.submitted(), 0);
