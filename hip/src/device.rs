@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::event::{Clock, Slots};
 use crate::host::HostThread;
 use crate::memory::Memory;
-use crate::stream::{Rings, StreamShared};
+use crate::stream::{Invalidation, Rings, StreamShared};
 use crate::sync::lock;
 
 /// What every device of a runtime shares.
@@ -67,6 +67,7 @@ pub(crate) struct DeviceCore {
     pub rings: Rings,
     /// The blit kernels, once a stream has needed them, while one still does.
     pub blit: Mutex<Weak<Blit>>,
+    pub invalidation: Invalidation,
     /// Live streams, for whoever has to know that nothing runs any more.
     streams: Mutex<Vec<Weak<StreamShared>>>,
 }
@@ -131,7 +132,8 @@ impl Runtime {
                     pm4: pm4::Target::from_version(version),
                     max_lds_bytes: lds.saturating_mul(1024),
                     clock: Clock::default(),
-                    rings: Rings::default(),
+                    rings: Rings::new(gpu.node().properties.num_cp_queues),
+                    invalidation: Invalidation::default(),
                     blit: Mutex::default(),
                     streams: Mutex::default(),
                     gpu,
@@ -196,6 +198,12 @@ impl Device {
     /// As [`Gpu::allocate`].
     pub fn allocate(&self, request: &MemoryRequest) -> Result<Memory> {
         Memory::new(&self.core, request)
+    }
+
+    /// Streams that get a hardware queue each, at most; later ones share a few. By default so many as
+    /// the GPU runs at once.
+    pub fn limit_own_queues(&self, streams: usize) {
+        self.core.rings.limit(streams);
     }
 
     /// Waits until everything that was submitted to its streams so far is done.

@@ -175,7 +175,7 @@ impl Core {
         drain: bool,
         done: pm4::GpuAddr,
     ) -> Result<()> {
-        let patience = self.patience;
+        let patience = self.shared.patience;
         let Engine::Ready(queue) = &mut self.copies.engine else { return Ok(()) };
         let version = queue.version();
         // At most half of what fits, so that the engine has work while the host writes more.

@@ -71,7 +71,7 @@ impl Core {
             core.copies.staging.as_ref().map_or((0, 0), |staging| staging.chunks.next())
         };
         let (chunk, needed) = next(self);
-        self.shared.wait_for(needed, self.patience)?;
+        self.shared.wait_for(needed, self.shared.patience)?;
         self.look()?;
         Ok(chunk)
     }
@@ -159,7 +159,7 @@ impl Core {
                 waiting.push_back((self.count, chunk, block));
             }
             let Some((number, chunk, block)) = waiting.pop_front() else { return Ok(()) };
-            self.shared.wait_for(number, self.patience)?;
+            self.shared.wait_for(number, self.shared.patience)?;
             self.look()?;
             let rows = HostRows { layout, block };
             if let Some(staging) = &self.copies.staging {

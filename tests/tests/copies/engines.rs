@@ -162,7 +162,7 @@ fn memory_that_is_dropped_at_once_lives_until_the_copy_is_done() {
 #[test]
 fn copies_larger_than_the_rings_packets_are_cut() {
     // 4 MiB a packet, and a ring that holds few of them.
-    let model = Model::builder().gpu(Preset::gfx900()).build();
+    let model = Model::builder().gpu(Preset::of(kfd_model::Target::Gfx900)).build();
     let device = kfd_tests::Device::of(model, "gfx900");
     let (runtime, gpu) = open(&device);
     let copies = request(CopyEngine::Sdma).sdma_ring_bytes(4096);
