@@ -8,12 +8,14 @@
 //! the operation before was the engine's own, or is done, the first slot is not needed.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use kfd::{SdmaQueue, SdmaQueueRequest};
 use pm4::sdma::Version;
 
 use super::blit::Blit;
 use super::pattern::Pattern;
+use super::peer::Relay;
 use super::region::Shape;
 use super::request::{CopyEngine, CopyRequest};
 use super::sdma::{Bracket, Plan};
@@ -40,6 +42,7 @@ enum Engine {
 #[derive(Debug)]
 pub(crate) struct Copies {
     engine: Engine,
+    pub relays: Vec<Relay>,
     pub staging: Option<Staging>,
     blit: Option<Arc<Blit>>,
     /// The last operation that the engine did.
@@ -49,11 +52,20 @@ pub(crate) struct Copies {
 
 impl Copies {
     pub const fn new(request: &CopyRequest) -> Self {
-        Self { engine: Engine::Untried, staging: None, blit: None, last: 0, request: *request }
+        Self {
+            engine: Engine::Untried,
+            relays: Vec::new(),
+            staging: None,
+            blit: None,
+            last: 0,
+            request: *request,
+        }
     }
 
     /// Takes everything that the device may still use.
     pub fn take(&mut self) -> Self {
+        // Nobody waits for them a second time.
+        self.relays.iter_mut().for_each(|relay| relay.other.core().farewell = Duration::ZERO);
         std::mem::replace(self, Self::new(&self.request))
     }
 

@@ -4,7 +4,7 @@
 //! - [`shader`], [`sdma`]: the same as launches of the blit kernels, or as packets of an SDMA engine;
 //!   pure.
 //! - [`exec`]: either of them in a stream, in its order.
-//! - [`staging`], [`host`]: pageable memory.
+//! - [`staging`], [`host`]: pageable memory; [`peer`]: devices that do not reach each other.
 //! - [`api`]: the methods of [`Stream`](crate::Stream).
 
 mod api;
@@ -16,6 +16,7 @@ mod exec;
 mod host;
 mod objects;
 mod pattern;
+mod peer;
 mod place;
 mod region;
 mod request;

@@ -1,7 +1,6 @@
 //! What is refused before anything is submitted, with exact numbers.
 
 use hip::{CopyEngine, CopyError, Error, Extent, Layout, Side};
-use kfd_model::{Model, Preset};
 use kfd_tests::each_device;
 
 use super::{open, pinned, request, stream, vram};
@@ -95,34 +94,4 @@ fn no_bytes_are_no_operation() {
             assert_eq!(stream.submitted(), 0);
         }
     });
-}
-
-#[test]
-fn memory_of_another_gpu_is_refused_unless_it_is_mapped() {
-    if kfd_tests::on_hardware() {
-        return kfd_tests::skip("it needs two GPUs");
-    }
-    let model = Model::builder().gpu(Preset::gfx90a()).gpu(Preset::gfx90a()).build();
-    let device = kfd_tests::Device::of(model, "two gfx90a");
-    let runtime = hip::Runtime::new(device.kfd.clone()).unwrap();
-    let [first, second] = [0, 1].map(|n| runtime.devices()[n].clone());
-    let mut stream = stream(&first, request(CopyEngine::Auto));
-    let (own, mut other) = (vram(&first, 4096), vram(&second, 4096));
-    let gpu = first.id();
-    let addr = other.at(16).addr();
-    let error = refused(stream.copy(&own, other.at(16), 64));
-    assert_eq!(error, CopyError::NotMapped { side: Side::Source, addr, gpu });
-    let error = refused(stream.fill(other.at(16), 0_u8, 64));
-    assert_eq!(error, CopyError::NotMapped { side: Side::Destination, addr, gpu });
-    let error = refused(stream.copy_from_host(other.at(16), &[1; 64]));
-    assert_eq!(error, CopyError::NotMapped { side: Side::Destination, addr, gpu });
-    assert_eq!(stream.submitted(), 0);
-    other.map_on(&first).unwrap();
-    stream.copy_from_host(other.at(16), &[1; 64]).unwrap();
-    stream.copy(&own, other.at(16), 64).unwrap();
-    let mut found = [0; 64];
-    stream.copy_to_host(&mut found, &own).unwrap();
-    assert_eq!(found, [1; 64]);
-    drop((stream, own, other, first, second, runtime));
-    device.finish();
 }

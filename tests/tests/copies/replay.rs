@@ -5,6 +5,7 @@ use kfd::MemoryRequest;
 use kfd_tests::{each_device, every_target};
 
 use super::{Random, at, difference, open, request};
+use crate::streams::kinds;
 
 /// Memory and what it should hold.
 struct Pair {
@@ -23,6 +24,7 @@ struct Replay {
 
 impl Replay {
     fn new(device: &Device, stream: StreamRequest, seed: u64) -> Self {
+        let seed = seed * 7919 + u64::from(device.gpu().gfx_version().target_version());
         let mut stream = Stream::new(device, stream).unwrap();
         let mut random = Random::new(seed);
         let kinds = [
@@ -207,21 +209,24 @@ fn each_row(extent: Extent, mut row: impl FnMut(u64, u64)) {
     (0..extent.planes).for_each(|z| (0..extent.rows).for_each(|y| row(y, z)));
 }
 
-/// A stream with small rings and chunks, so that all of them wrap.
-fn small(engine: CopyEngine) -> StreamRequest {
-    let copies = request(engine).small(2000).sdma_ring_bytes(4096).staging(3, 5000);
-    StreamRequest::aql().packets(64).kernarg_bytes(4096).copies(copies)
+/// Streams of every kind with each choice of engine, and small rings and chunks, so that all wrap.
+fn small(device: &Device) -> Vec<StreamRequest> {
+    let engines = [CopyEngine::Sdma, CopyEngine::Shader, CopyEngine::Auto];
+    let copies =
+        engines.map(|engine| request(engine).small(2000).sdma_ring_bytes(4096).staging(3, 5000));
+    let of = |kind: StreamRequest| {
+        copies.map(|copies| kind.packets(64).kernarg_bytes(4096).copies(copies))
+    };
+    kinds(device).into_iter().flat_map(of).collect()
 }
 
 #[test]
 fn any_sequence_leaves_what_the_cpu_leaves_on_every_target() {
     every_target(|device| {
         let (_runtime, device) = open(device);
-        for (seed, engine) in
-            [(1, CopyEngine::Sdma), (2, CopyEngine::Shader), (3, CopyEngine::Auto)]
-        {
-            let mut replay = Replay::new(&device, small(engine), seed);
-            (0..40).for_each(|_| replay.step());
+        for (seed, kind) in (1..).zip(small(&device)) {
+            let mut replay = Replay::new(&device, kind, seed);
+            (0..30).for_each(|_| replay.step());
             replay.finish();
         }
     });
@@ -231,11 +236,9 @@ fn any_sequence_leaves_what_the_cpu_leaves_on_every_target() {
 fn long_sequences_wrap_every_ring() {
     each_device(|device| {
         let (_runtime, device) = open(device);
-        for (seed, engine) in
-            [(4, CopyEngine::Sdma), (5, CopyEngine::Shader), (6, CopyEngine::Auto)]
-        {
-            let mut replay = Replay::new(&device, small(engine), seed);
-            (0..400).for_each(|_| replay.step());
+        for (seed, kind) in (100..).zip(small(&device)) {
+            let mut replay = Replay::new(&device, kind, seed);
+            (0..300).for_each(|_| replay.step());
             replay.finish();
         }
     });
