@@ -4,6 +4,7 @@ mod events;
 mod host;
 mod launch;
 mod lost;
+mod programs;
 mod stress;
 
 use hip::{Device, Function, Memory, Module, Runtime, Stream, StreamRequest};
