@@ -13,7 +13,7 @@ const PACKETS: u32 = 128;
 pub(super) const BYTES: u64 = 256 << 10;
 
 /// What is left of a turn.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Budget {
     pub(super) packets: u32,
     pub(super) bytes: u64,
@@ -34,6 +34,12 @@ impl Budget {
     pub(super) fn packet(&mut self, bytes: u64) {
         self.packets = self.packets.saturating_sub(1);
         self.bytes = self.bytes.saturating_sub(bytes);
+    }
+
+    /// Takes a NOP: cheap, but a ring may be full of them.
+    pub(super) fn nop(&mut self) {
+        const COST: u64 = 64;
+        self.bytes = self.bytes.saturating_sub(COST);
     }
 
     pub(super) const fn is_spent(&self) -> bool {

@@ -29,8 +29,10 @@ const MAX_QUEUES: u32 = 1024;
 /// The second half of a doorbell page mirrors the reserved window.
 const DOORBELL_MIRROR: u32 = 512;
 
-/// Doorbells of one SDMA engine and the next are this far apart.
-const SDMA_DOORBELL_STRIDE: u32 = 10;
+/// Doorbells of one SDMA engine and the next are this far apart (amdgpu_doorbell.h): on Vega10, and
+/// later.
+const VEGA10_SDMA_STRIDE: u32 = 2;
+const SDMA_STRIDE: u32 = 10;
 
 fn not_supported() -> Errno {
     Errno::from_raw_os_error(NOT_SUPPORTED)
@@ -44,7 +46,9 @@ fn check_ring(
     ring: u64,
     bytes: u32,
 ) -> Result<u32, Errno> {
-    if percentage & 0xff > MAX_PERCENTAGE || priority > MAX_PRIORITY {
+    // Bits 15:8 are the XCC of a PM4 queue; older kernels take them for a percentage.
+    let percentage = if profile == Profile::V6_1 { percentage } else { percentage & 0xff };
+    if percentage > MAX_PERCENTAGE || priority > MAX_PRIORITY {
         return Err(Errno::INVAL);
     }
     if ring != 0 && !user::access_ok(ring, 8) {
@@ -423,9 +427,10 @@ fn sdma_doorbell(info: &GpuInfo, kind: &Kind, taken: &[u32]) -> Result<(u32, u32
         (None, false) => 0..pcie,
         (None, true) => pcie..pcie + xgmi,
     };
+    let stride = if info.gfx_version == 9_00_00 { VEGA10_SDMA_STRIDE } else { SDMA_STRIDE };
     let mut pool = (0..small(info.sdma_queues)).flat_map(|queue| {
         engines.clone().map(move |engine| {
-            let first = info.first_reserved_doorbell() + engine * SDMA_DOORBELL_STRIDE;
+            let first = info.first_reserved_doorbell() + engine * stride;
             (first + (queue & 1) * DOORBELL_MIRROR + (queue >> 1), engine)
         })
     });
