@@ -6,11 +6,11 @@
 //!    │                       ├── Module::load() ──> Module ── function() ──> Function
 //!    │                       │                      code in GPU memory       all that can be decided
 //!    │                       │                                               before a launch is
-//!    │                       └── Stream::new() ──> Stream ── launch(), record(), wait(), host_call()
-//!    │                                               │       operations, in order
+//!    │                       └── Stream::new() ──> Stream ── launch(), copy(), fill(), record(), wait(),
+//!    │                                               │       host_call(): operations, in order
 //!    └── Event::new() ──> Event <── record() ────────┤
 //!                           │                        ├─ an AQL queue of its own, or one that several
-//!                           └─ waits on any device,  │  share, or a PM4 queue
+//!                           └─ waits on any device,  │  share, or a PM4 queue; an SDMA queue for copies
 //!                              queries, time         ├─ a ring of kernel arguments
 //!                                                    └─ a word in which the device counts
 //! ```

@@ -18,6 +18,15 @@ use crate::stream::Stream;
 impl Stream {
     /// Copies `bytes` bytes. HIP's `hipMemcpyAsync` between addresses of devices and pinned memory.
     ///
+    /// ```no_run
+    /// # fn go(stream: &mut hip::Stream, own: &hip::Memory, host: &hip::Memory) -> hip::Result<()> {
+    /// stream.fill(own, 1.5_f32.to_bits(), 1024)?;
+    /// stream.copy(own.at(4096), host.at(64), 1000)?;
+    /// let mut bytes = [0; 5096];
+    /// stream.copy_to_host(&mut bytes, own)
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// [`CopyError::Outside`], [`CopyError::Overlap`], [`CopyError::NotMapped`] with the numbers: nothing
     /// was submitted. Otherwise as [`Stream::launch`].

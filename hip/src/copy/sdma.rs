@@ -1,6 +1,6 @@
 //! Copies and fills as packets of an SDMA engine. Pure; lengths are known before anything is written.
 //!
-//! What an engine can do, by its version (docs/ABI.md §SDMA and §Copies):
+//! What an engine can do, by its version (docs/ABI.md §SDMA limits, §SDMA copies):
 //! - bytes in one piece, at any alignment: linear packets of [`Version::max_copy_bytes`]. The engine is
 //!   faster where addresses and length are multiples of 4, so the last bytes get a packet of their own;
 //! - rows: window packets where pitches and slices are multiples of 4 bytes and fit their fields. The
@@ -281,7 +281,7 @@ pub(crate) struct Bracket<'a> {
     pub done: Option<GpuAddr>,
 }
 
-/// Offset of a signal's value, bytes. docs/ABI.md §Signals.
+/// Offset of a signal's value, bytes. docs/ABI.md §AQL signal.
 const SIGNAL_VALUE: u64 = 8;
 
 impl Bracket<'_> {

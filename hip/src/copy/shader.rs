@@ -1,6 +1,6 @@
 //! Copies and fills as launches of the blit kernels: which kernel, its arguments, its grid. Pure.
 //!
-//! The kernels are in hip/blit/blit.cl. A grid is bounded whatever the size; what the kernels' 31-bit
+//! The kernels are in hip/blit/blit.cl, their arguments in docs/ABI.md §Blit kernels. A grid is bounded whatever the size; what the kernels' 31-bit
 //! counters cannot hold is cut into several launches, which need no order among them.
 
 use pm4::GpuAddr;
