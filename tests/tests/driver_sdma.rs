@@ -231,7 +231,8 @@ fn engines_for_xgmi_are_used_where_there_are_some() {
 #[test]
 fn engines_without_a_queue_left_are_a_limit_with_its_numbers() {
     each_model(Model::builder, |device| {
-        let properties = &device.gpu().node().properties;
+        let gpu = device.gpu();
+        let properties = &gpu.node().properties;
         let all =
             properties.num_sdma_engines.unwrap() * properties.num_sdma_queues_per_engine.unwrap();
         let mut queues = Vec::new();
