@@ -428,6 +428,24 @@ fn a_queue_of_an_xcc_that_there_is_not_never_reaches_the_kernel() {
     device.finish();
 }
 
+/// So body, header and pointers arrive in the order they are stored, and no host data path is in
+/// between.
+#[test]
+fn rings_and_descriptors_are_in_system_memory_and_compute_rings_executable() {
+    each_device(|device| {
+        let gpu = device.gpu();
+        let _aql = gpu.create_queue(&QueueRequest::aql(64)).unwrap();
+        let _pm4 = queue(device);
+        let _sdma = gpu.create_sdma_queue(&SdmaQueueRequest::new(4096)).unwrap();
+        let all = device.kfd.allocations();
+        for label in ["queue ring", "queue descriptor"] {
+            let found: Vec<_> = all.iter().filter(|info| info.label == label).collect();
+            assert_eq!(found.len(), 3, "{label}");
+            assert!(found.iter().all(|info| info.kind == kfd::MemoryKind::Gtt), "{found:?}");
+        }
+    });
+}
+
 #[test]
 fn a_lost_queue_says_so_to_its_producer() {
     each_model(Model::builder, |device| {

@@ -391,6 +391,14 @@ fn a_copy_from_vram_sees_what_the_cpu_stored_before_the_flush() {
 }
 
 #[test]
+fn engines_that_end_polls_early_are_given_two() {
+    for version in Version::ALL {
+        let early = matches!(version, Version::V4_0 | Version::V4_2);
+        assert_eq!(version.poll_repeats(), if early { 2 } else { 1 }, "{version}");
+    }
+}
+
+#[test]
 fn versions_of_engines_follow_the_gpu() {
     every_target(|device| {
         let version = device.gpu().sdma_version().unwrap();

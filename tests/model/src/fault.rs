@@ -91,8 +91,8 @@ impl FaultPlan {
         self
     }
 
-    /// Delivers each of the next `count` interrupts a second time, a millisecond after the first: an
-    /// event may have been waited for, reset or destroyed by then.
+    /// Delivers each of the next `count` interrupts a second time, 20 ms after the first: an event
+    /// may have been waited for, reset or destroyed by then.
     pub fn repeat_interrupts(&self, count: u32) -> &Self {
         self.repeated_interrupts.store(count, Ordering::Release);
         self

@@ -24,7 +24,7 @@ const WAITING_SLEEP: Duration = Duration::from_micros(500);
 const LONGEST_SLEEP: Duration = Duration::from_millis(10);
 
 /// A repeated interrupt comes so much later.
-const REPETITION: Duration = Duration::from_millis(1);
+const REPETITION: Duration = Duration::from_millis(20);
 
 /// An interrupt on its way.
 #[derive(Debug)]

@@ -52,18 +52,25 @@ impl Budget {
 pub(super) struct Reason {
     /// KFD's code of the exception, on command processors.
     pub(super) code: u32,
+    /// Hardware could.
+    pub(super) unmodelled: bool,
     pub(super) text: String,
 }
 
 impl Reason {
     /// A packet that does not exist, or not on this chip.
     pub(super) fn unsupported(text: impl std::fmt::Display) -> Self {
-        Self { code: 20, text: text.to_string() }
+        Self { code: 20, unmodelled: false, text: text.to_string() }
+    }
+
+    /// What hardware would do and this model does not.
+    pub(super) fn unmodelled(text: impl std::fmt::Display) -> Self {
+        Self { code: 20, unmodelled: true, text: format!("{text}: not carried out by this model") }
     }
 
     /// A packet with contents that it cannot have.
     pub(super) fn invalid(text: impl std::fmt::Display) -> Self {
-        Self { code: 19, text: text.to_string() }
+        Self { code: 19, unmodelled: false, text: text.to_string() }
     }
 }
 

@@ -318,6 +318,7 @@ impl Queue {
         let done = match packet {
             Packet::Nop(_) => Done::Nop,
             Packet::CopyLinear(copy) => self.copy_linear(runner, state, copy, budget)?,
+            Packet::CopyBroadcast(copy) => self.copy_broadcast(runner, state, copy, budget)?,
             Packet::CopySubWindow(copy) => self.copy_sub_window(runner, state, copy, budget)?,
             Packet::ConstFill(fill) => self.const_fill(runner, state, fill, budget)?,
             Packet::Indirect(buffer) => Done::Enter(buffer),
