@@ -226,8 +226,11 @@ impl Queue {
     fn part(&self, processor: &Processor, shape: &Shape) -> (u32, Part) {
         let xccs = u32::try_from(self.setup.device.info.xccs).unwrap_or(1);
         let start = shape.start;
-        if self.setup.format == Format::Pm4 || xccs == 1 {
+        if self.setup.format == Format::Pm4 {
             return (1, Part { start, only: None, first_xcc: self.setup.xcc });
+        }
+        if xccs == 1 {
+            return (1, Part { start, ..Part::default() });
         }
         (xccs, Part { start, only: Some(processor.xcc), first_xcc: 0 })
     }
