@@ -11,8 +11,8 @@ use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::launch::{Cold, Function};
 
-/// Services that this crate gives no kernel: their slots hold 0, and a kernel that uses one of them
-/// gets what the device library does then (printf prints nothing, malloc returns null).
+/// Services that this crate gives no kernel: their slots hold 0. What a kernel does that uses one of
+/// them all the same is up to its device library; AMD's follow the null pointer and fault.
 const LACKING: Needs = Needs::HOST_SERVICES
     .union(Needs::MULTIGRID_SYNC)
     .union(Needs::DEFAULT_QUEUE)
@@ -142,7 +142,8 @@ impl Module {
         self.needs
     }
 
-    /// Services that its kernels declare and do not get here: their slots hold 0.
+    /// Services that its kernels declare and do not get here: their slots hold 0. A kernel may declare what
+    /// it does not use, so it is not refused; one that does use it most likely faults.
     pub fn lacking(&self) -> Needs {
         self.needs & LACKING
     }
