@@ -6,11 +6,11 @@
 //!    │                       ├── Module::load() ──> Module ── function() ──> Function
 //!    │                       │                      code in GPU memory       all that can be decided
 //!    │                       │                                               before a launch is
-//!    │                       └── Stream::new() ──> Stream ── launch(), record(), wait(), host_call()
-//!    │                                               │       operations, in order
+//!    │                       └── Stream::new() ──> Stream ── launch(), copy(), fill(), record(), wait(),
+//!    │                                               │       host_call(): operations, in order
 //!    └── Event::new() ──> Event <── record() ────────┤
 //!                           │                        ├─ an AQL queue of its own, or one that several
-//!                           └─ waits on any device,  │  share, or a PM4 queue
+//!                           └─ waits on any device,  │  share, or a PM4 queue; an SDMA queue for copies
 //!                              queries, time         ├─ a ring of kernel arguments
 //!                                                    └─ a word in which the device counts
 //! ```
@@ -54,6 +54,8 @@
 #![deny(unsafe_code)]
 
 #[cfg(not(loom))]
+mod copy;
+#[cfg(not(loom))]
 mod device;
 #[cfg(not(loom))]
 mod error;
@@ -76,6 +78,8 @@ pub mod protocol;
 mod stream;
 mod sync;
 
+#[cfg(not(loom))]
+pub use copy::{CopyEngine, CopyError, CopyRequest, Extent, Layout, Pattern, Place, Side};
 #[cfg(not(loom))]
 pub use device::{Device, Runtime};
 #[cfg(not(loom))]

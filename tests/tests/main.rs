@@ -2,6 +2,7 @@
 #![allow(clippy::indexing_slicing)] // a test that indexes past the end should fail
 
 mod contract;
+mod copies;
 mod dispatch;
 mod docs;
 mod driver_example;
