@@ -375,7 +375,7 @@ fn enabling_the_runtime_waits_until_the_debugger_lets_it_go_on() {
             assert_eq!(event, Ok((runtime, 0, 0)));
             assert!(!call.is_finished());
             let info = client.exception_info(ExceptionCode::PROCESS_RUNTIME, 0).unwrap();
-            assert_eq!(info.runtime_state.0, enable.into());
+            assert_eq!(info.runtime_state.0, u32::from(enable));
             assert_eq!(client.send(runtime, 0, 0), Ok(0));
             assert_eq!(call.join().unwrap(), Ok(0));
         });

@@ -148,7 +148,7 @@ fn the_xcc_of_a_queue_is_in_the_percentage_and_must_exist() {
         });
         let at = ring.address(0);
         ring.run(&words().pm4(&store(at, 1)));
-        assert_eq!(ring.u32(0), runs.into());
+        assert_eq!(ring.u32(0), u32::from(runs));
         assert_eq!(ring.said().contains("for XCC 8, the GPU has 8"), !runs);
     }
     // Before, the bits were part of the percentage.

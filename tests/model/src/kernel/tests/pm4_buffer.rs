@@ -254,6 +254,6 @@ fn the_host_data_path_is_flushed_by_its_registers() {
         let flush = WaitRegMem::new(on, Compare::EQUAL, u32::MAX).unwrap();
         let after = WriteData::new(GpuAddr::new(ring.address(0)), 1).unwrap();
         ring.run(&words().pm4(&flush).pm4(&after));
-        assert_eq!(ring.u32(0), known.into(), "{target}: {}", ring.said());
+        assert_eq!(ring.u32(0), u32::from(known), "{target}: {}", ring.said());
     }
 }
