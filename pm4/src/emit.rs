@@ -85,9 +85,13 @@ impl Sink for RingSink<'_> {
         let kept = self.room.saturating_sub(at).min(words.len());
         if let (Some(to), Some(from)) = (after.get(..kept), words.get(..kept)) {
             // Not across the end, as nearly always.
+            // Eight at a time: a launch has tens of them.
+            let ((to, to_rest), (from, from_rest)) = (to.as_chunks::<8>(), from.as_chunks::<8>());
             for (to, from) in to.iter().zip(from) {
-                to.store(*from, Ordering::Relaxed);
+                to.iter().zip(from).for_each(|(to, from)| to.store(*from, Ordering::Relaxed));
             }
+            let rest = to_rest.iter().zip(from_rest);
+            rest.for_each(|(to, from)| to.store(*from, Ordering::Relaxed));
             return;
         }
         let to = after.iter().chain(before);

@@ -100,7 +100,7 @@ impl Core {
         let shared = StreamShared::new(device, line, request.patience)?;
         // The queue's creation checked that it is a power of two.
         let records = usize::try_from(request.packets).unwrap_or(usize::MAX);
-        Ok(Self {
+        let mut core = Self {
             count: 0,
             retired: 0,
             records: vec![Record::default(); records].into_boxed_slice(),
@@ -112,11 +112,16 @@ impl Core {
             retire: RetireQueue::new(2 * records),
             modules: ModulesInUse::default(),
             host_bound: 0,
-            slots: Vec::with_capacity(OWN_SLOTS + SLOT_BATCH),
+            slots: Vec::with_capacity(request.events.max(OWN_SLOTS) + SLOT_BATCH),
             farewell: request.farewell,
             shared,
             engine,
-        })
+        };
+        while core.slots.len() < request.events {
+            let slots = &device.shared.slots;
+            slots.take(&device.gpu, &mut core.slots, SLOT_BATCH)?;
+        }
+        Ok(core)
     }
 
     pub fn device(&self) -> &Arc<DeviceCore> {
@@ -151,6 +156,13 @@ impl Core {
     #[cold]
     pub fn make_room(&mut self, is_enough: impl Fn(&Self) -> bool) -> Result<()> {
         self.look()?;
+        if is_enough(self) {
+            return Ok(());
+        }
+        // What was not counted yet is held until the next operation.
+        if !self.is_released() && self.count - self.retired < self.records.len() as u64 {
+            self.submit_release()?;
+        }
         while !is_enough(self) {
             if self.retired == self.count {
                 let what = "the size of an operation, in an empty stream,";
@@ -338,6 +350,22 @@ impl Core {
         self.retire.push(self.count, what);
     }
 
+    /// Operation `number`, the latest or the next, uses `what` until the device has passed it.
+    #[inline]
+    pub fn retire_at(&mut self, number: u64, what: Retire) {
+        self.retire.push(number, what);
+    }
+
+    /// A packet that is no operation of its own came last: a synchronisation has to wait for it, too.
+    #[inline]
+    pub fn note_uncounted(&mut self) {
+        if let Engine::Pm4(_) = self.engine {
+            return;
+        }
+        self.released = u64::MAX;
+        self.shared.released.store(0, Ordering::Release);
+    }
+
     /// Whether everything submitted so far has released its writes to the host.
     #[inline]
     pub fn is_released(&self) -> bool {
@@ -356,12 +384,16 @@ impl Core {
         if self.is_released() {
             return Ok(());
         }
-        self.ready()?;
         if let Engine::Pm4(_) = self.engine {
             // Each of its operations does.
             self.note_released();
             return Ok(());
         }
+        self.ready()?;
+        self.submit_release()
+    }
+
+    fn submit_release(&mut self) -> Result<()> {
         let packet = BarrierAnd::noop().barrier().release(FenceScope::SYSTEM);
         self.submit(&packet.completion(self.progress()).encode(), KernelLabel::NONE)?;
         self.note_released();
@@ -418,7 +450,9 @@ impl Core {
         for slot in self.slots.drain(..) {
             self.shared.device.shared.slots.give_back(slot);
         }
-        let done = self.shared.wait_for(self.count, self.farewell).is_ok()
+        // Events that were recorded last are reached, too.
+        let done = self.release().is_ok()
+            && self.shared.wait_for(self.count, self.farewell).is_ok()
             && self.look().is_ok_and(|passed| passed == self.count);
         if done {
             // The signal can be used again at once.

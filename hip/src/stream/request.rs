@@ -12,6 +12,7 @@ pub struct StreamRequest {
     pub(crate) scratch_bytes: u32,
     pub(crate) patience: Duration,
     pub(crate) farewell: Duration,
+    pub(crate) events: usize,
     pub(crate) shared: bool,
     pub(crate) pm4: bool,
 }
@@ -26,6 +27,7 @@ impl StreamRequest {
             scratch_bytes: 0,
             patience: Duration::MAX,
             farewell: Duration::from_secs(10),
+            events: 0,
             shared: false,
             pm4: false,
         }
@@ -73,6 +75,13 @@ impl StreamRequest {
     /// need not wait until the stream is idle to get it.
     pub const fn scratch(mut self, bytes: u32) -> Self {
         self.scratch_bytes = bytes;
+        self
+    }
+
+    /// Events in flight that the stream prepares for when it is made; more are prepared for when they
+    /// are recorded.
+    pub const fn events(mut self, events: usize) -> Self {
+        self.events = events;
         self
     }
 

@@ -136,7 +136,9 @@ impl StreamShared {
 
     /// Says once that a host function has panicked.
     pub fn check_host(&self) -> Result<()> {
-        if self.host_panicked.swap(false, Ordering::AcqRel) {
+        if self.host_panicked.load(Ordering::Relaxed)
+            && self.host_panicked.swap(false, Ordering::AcqRel)
+        {
             return Err(Error::HostFunction);
         }
         Ok(())
