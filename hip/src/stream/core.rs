@@ -39,6 +39,9 @@ pub(crate) struct Record {
     pub kernarg_end: u64,
 }
 
+/// Instead of the number of operations released: the last packet counts for none.
+const UNCOUNTED: u64 = u64::MAX;
+
 /// Slots that a stream keeps for itself.
 const OWN_SLOTS: usize = 64;
 /// Slots that it takes or gives back at a time.
@@ -156,14 +159,13 @@ impl Core {
     #[cold]
     pub fn make_room(&mut self, is_enough: impl Fn(&Self) -> bool) -> Result<()> {
         self.look()?;
-        if is_enough(self) {
-            return Ok(());
-        }
-        // What was not counted yet is held until the next operation.
-        if !self.is_released() && self.count - self.retired < self.records.len() as u64 {
-            self.submit_release()?;
-        }
         while !is_enough(self) {
+            // What no operation counts for yet is held until the next one.
+            let has_record = self.count - self.retired < self.records.len() as u64;
+            if self.released == UNCOUNTED && has_record {
+                self.submit_release()?;
+                continue;
+            }
             if self.retired == self.count {
                 let what = "the size of an operation, in an empty stream,";
                 return Err(Error::InvalidArgument { call: "submit", what, value: 0 });
@@ -362,8 +364,8 @@ impl Core {
         if let Engine::Pm4(_) = self.engine {
             return;
         }
-        self.released = u64::MAX;
-        self.shared.released.store(0, Ordering::Release);
+        self.released = UNCOUNTED;
+        self.shared.released.store(UNCOUNTED, Ordering::Release);
     }
 
     /// Whether everything submitted so far has released its writes to the host.
@@ -447,13 +449,16 @@ impl Core {
 
     /// Ends it. What the device may still use goes to whoever has the queue.
     pub fn end(&mut self) {
+        let farewell = self.farewell;
+        let wait = |core: &Self| core.shared.wait_for(core.count, farewell).is_ok();
+        // Then there is room for what makes sure of events that were recorded last.
+        let done = wait(self)
+            && self.release().is_ok()
+            && wait(self)
+            && self.look().is_ok_and(|passed| passed == self.count);
         for slot in self.slots.drain(..) {
             self.shared.device.shared.slots.give_back(slot);
         }
-        // Events that were recorded last are reached, too.
-        let done = self.release().is_ok()
-            && self.shared.wait_for(self.count, self.farewell).is_ok()
-            && self.look().is_ok_and(|passed| passed == self.count);
         if done {
             // The signal can be used again at once.
             self.shared.word.set(0);
