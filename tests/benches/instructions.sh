@@ -33,4 +33,6 @@ measure "$(built dispatch)" plain_dispatch:200 hidden_dispatch:500 satisfied_wai
 # and a wait for it, 515 for an idle synchronisation.
 measure "$(built streams)" stream_launch_plain:300 stream_launch_hidden:400 pm4_launch_plain:350 \
     event_record_and_wait:600 empty_synchronize:100
+# Copies and fills of 1 MiB through a stream: ranges and overlap checked, planned, in its order.
+measure "$(built copies)" copy_by_engine:2400 copy_by_kernel:1200 fill_by_kernel:1100
 exit $status
