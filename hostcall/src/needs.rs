@@ -4,7 +4,7 @@
 //! declare more than kernels use, so a declared argument is no proof of use: it is always written,
 //! with an address or with 0, and never a reason to refuse a launch.
 
-use hsaco::{ArgLayout, CodeObject, has_local_variable};
+use hsaco::{CodeObject, Kernel, Needs, has_local_variable};
 
 use crate::error::{Error, Result};
 use crate::layout::Transport;
@@ -40,15 +40,13 @@ pub struct Addresses {
 const _: () = assert!(size_of::<Addresses>() == 24);
 
 impl ServiceNeeds {
-    /// What the kernel's arguments declare.
-    pub fn of(arguments: &ArgLayout) -> Self {
-        let kinds = arguments.hidden().iter().map(|argument| match argument.kind {
-            hsaco::kernarg::Hidden::HostcallBuffer => Self::HOSTCALL,
-            hsaco::kernarg::Hidden::PrintfBuffer => Self::PRINTF_BUFFER,
-            hsaco::kernarg::Hidden::HeapV1 => Self::HEAP,
-            _ => Self::empty(),
-        });
-        kinds.collect()
+    /// Those among a kernel's needs.
+    pub fn of(kernel: &Kernel<'_>) -> Self {
+        let mut services = Self::empty();
+        services.set(Self::HOSTCALL, kernel.needs().contains(Needs::HOSTCALL_BUFFER));
+        services.set(Self::PRINTF_BUFFER, kernel.needs().contains(Needs::PRINTF_BUFFER));
+        services.set(Self::HEAP, kernel.needs().contains(Needs::HEAP));
+        services
     }
 
     /// Writes the addresses of declared services into what a kernarg template is made from, and
@@ -125,7 +123,7 @@ impl ModuleNeeds {
         bytes: &[u8],
         choice: Option<Transport>,
     ) -> Option<Box<Self>> {
-        let needs = object.kernels().iter().map(|kernel| ServiceNeeds::of(kernel.arguments()));
+        let needs = object.kernels().iter().map(ServiceNeeds::of);
         let kernels: Box<[ServiceNeeds]> = needs.collect();
         if kernels.iter().all(|needs| needs.is_empty()) {
             return None;

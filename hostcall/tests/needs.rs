@@ -62,7 +62,7 @@ fn every_declared_slot_is_written_and_nothing_else() {
     let bytes = fixture("hostcall.gfx1100.v5.co");
     let object = CodeObject::parse(&bytes).unwrap();
     let kernel = object.kernels().first().unwrap();
-    let needs = ServiceNeeds::of(kernel.arguments());
+    let needs = ServiceNeeds::of(kernel);
     let addresses = Addresses { hostcall_buffer: 0x1234_5000, printf_buffer: 0x77, heap: 0x88 };
     let mut services = Services { queue_ptr: 5, ..Services::default() };
     needs.claim(&addresses, &mut services);

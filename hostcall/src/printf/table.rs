@@ -1,5 +1,8 @@
 //! A module's format strings, from `amdhsa.printf` of its code object.
 
+use hsaco::PrintfProblem;
+use hsaco::metadata::{PrintfFormat, PrintfId};
+
 use crate::format::{Needs, needs};
 
 /// Which records a module's kernels write.
@@ -15,21 +18,17 @@ pub enum RecordKind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum EntryError {
-    /// It does not begin with an id and a number of arguments.
-    #[error("printf entry {entry} does not begin with two numbers")]
-    NoNumbers {
+    /// It is no format.
+    #[error("printf entry {entry}: {problem}")]
+    Malformed {
         /// Index.
         entry: usize,
+        /// What is wrong.
+        problem: PrintfProblem,
     },
-    /// It has id 0, as HIP's have, but no hexadecimal hash and comma.
-    #[error("printf entry {entry} has no hash")]
-    NoHash {
-        /// Index.
-        entry: usize,
-    },
-    /// An argument size is no number, or all of them exceed any FIFO.
-    #[error("printf entry {entry} has bad argument sizes")]
-    BadSizes {
+    /// Its arguments exceed any FIFO.
+    #[error("printf entry {entry} has more argument bytes than a FIFO can hold")]
+    TooLong {
         /// Index.
         entry: usize,
     },
@@ -161,56 +160,22 @@ enum Entry {
 }
 
 fn parse(entry: usize, text: &str) -> Result<Entry, EntryError> {
-    let numbers = || EntryError::NoNumbers { entry };
-    let (id, rest) = text.split_once(':').ok_or_else(numbers)?;
-    let (count, rest) = rest.split_once(':').ok_or_else(numbers)?;
-    let id: u32 = id.parse().map_err(|_| numbers())?;
-    let count: u32 = count.parse().map_err(|_| numbers())?;
-    if id == 0 {
-        let (hash, format) = rest.split_once(',').ok_or(EntryError::NoHash { entry })?;
-        let hash = u64::from_str_radix(hash, 16).map_err(|_| EntryError::NoHash { entry })?;
-        let format = crate::format::until_nul(format.as_bytes()).to_vec();
-        let needs = needs(&format);
-        return Ok(Entry::Hip(Hashed { hash, format, needs, ambiguous: false }));
-    }
-    // The compiler names at most as many sizes as there are arguments, fewer if the format has fewer
-    // conversions; a colon of the format itself is escaped.
-    let (sizes, format) =
-        rest.rsplit_once(':').map_or(("", rest), |(sizes, format)| (sizes, format));
-    let bad = || EntryError::BadSizes { entry };
-    let sizes: Vec<u32> = sizes
-        .split(':')
-        .filter(|size| !sizes.is_empty() || !size.is_empty())
-        .map(str::parse)
-        .collect::<Result<_, _>>()
-        .map_err(|_| bad())?;
+    let parsed =
+        PrintfFormat::parse(text).map_err(|problem| EntryError::Malformed { entry, problem })?;
+    let id = match parsed.id {
+        PrintfId::Hash(hash) => {
+            let format = crate::format::until_nul(parsed.format.as_bytes()).to_vec();
+            let needs = needs(&format);
+            return Ok(Entry::Hip(Hashed { hash, format, needs, ambiguous: false }));
+        }
+        PrintfId::Ordinal(id) => id,
+    };
+    let sizes = parsed.argument_bytes;
     let arguments_bytes = sizes.iter().try_fold(0u32, |sum, &size| sum.checked_add(size));
-    let arguments_bytes = arguments_bytes.filter(|&sum| sum <= u32::MAX - 4).ok_or_else(bad)?;
-    if sizes.len() > usize::try_from(count).unwrap_or(usize::MAX) {
-        return Err(bad());
-    }
-    Ok(Entry::OpenCl(Numbered { id, sizes, arguments_bytes, format: unescape(format) }))
-}
-
-/// Undoes the escapes that the compiler makes; a backslash before anything else is one of the format.
-fn unescape(text: &str) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((&byte, after)) = rest.split_first() {
-        let (byte, after) = match (byte, after) {
-            (b'\\', [b'a', after @ ..]) => (0x07, after),
-            (b'\\', [b'b', after @ ..]) => (0x08, after),
-            (b'\\', [b'f', after @ ..]) => (0x0c, after),
-            (b'\\', [b'n', after @ ..]) => (b'\n', after),
-            (b'\\', [b'r', after @ ..]) => (b'\r', after),
-            (b'\\', [b'v', after @ ..]) => (0x0b, after),
-            (b'\\', [b'7', b'2', after @ ..]) => (b':', after),
-            _ => (byte, after),
-        };
-        bytes.push(byte);
-        rest = after;
-    }
-    bytes
+    let arguments_bytes =
+        arguments_bytes.filter(|&sum| sum <= u32::MAX - 4).ok_or(EntryError::TooLong { entry })?;
+    let format = parsed.format.into_owned().into_bytes();
+    Ok(Entry::OpenCl(Numbered { id, sizes, arguments_bytes, format }))
 }
 
 /// Sorts by hash; the same format twice is one, two formats of one hash are ambiguous.

@@ -105,6 +105,14 @@ pub enum PrintfProblem {
         /// The field.
         what: &'static str,
     },
+    /// More argument sizes than arguments.
+    #[error("{sizes} argument sizes for {arguments} arguments")]
+    Sizes {
+        /// Sizes named.
+        sizes: usize,
+        /// Arguments counted.
+        arguments: u32,
+    },
     /// Id 0 with arguments: ids count from 1.
     #[error("its id is 0")]
     Ordinal,

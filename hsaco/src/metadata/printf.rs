@@ -27,13 +27,16 @@ pub struct PrintfFormat<'data> {
 }
 
 impl<'data> PrintfFormat<'data> {
-    /// Reads `ID:N:S1:...:SN:FORMAT`, or `0:0:HASH,FORMAT`.
+    /// Reads `ID:N:S1:...:FORMAT`, or `0:0:HASH,FORMAT`.
+    ///
+    /// There may be fewer sizes than `N` arguments: the compiler names only those that the format
+    /// has a conversion for. A colon of the format itself is escaped.
     ///
     /// # Errors
     /// [`PrintfProblem`].
     pub fn parse(text: &'data str) -> Result<Self, PrintfProblem> {
         let (id, rest) = number(text, "the id")?;
-        let (count, mut rest) = number(rest, "the number of arguments")?;
+        let (count, rest) = number(rest, "the number of arguments")?;
         if id == 0 {
             if count != 0 {
                 return Err(PrintfProblem::Ordinal);
@@ -45,13 +48,14 @@ impl<'data> PrintfFormat<'data> {
             // This form is written as it is in the source.
             return Ok(Self { id, argument_bytes: Vec::new(), format: Cow::Borrowed(format) });
         }
-        let mut argument_bytes = Vec::new();
-        for _ in 0..count {
-            let (bytes, after) = number(rest, "the size of an argument")?;
-            argument_bytes.push(bytes);
-            rest = after;
+        let (sizes, format) = rest.rsplit_once(':').map_or((None, rest), |(s, f)| (Some(s), f));
+        let sizes = sizes.into_iter().flat_map(|sizes| sizes.split(':'));
+        let argument_bytes: Vec<u32> =
+            sizes.map(|size| decimal(size, "the size of an argument")).collect::<Result<_, _>>()?;
+        if argument_bytes.len() as u64 > count.into() {
+            return Err(PrintfProblem::Sizes { sizes: argument_bytes.len(), arguments: count });
         }
-        Ok(Self { id: PrintfId::Ordinal(id), argument_bytes, format: unescape(rest) })
+        Ok(Self { id: PrintfId::Ordinal(id), argument_bytes, format: unescape(format) })
     }
 
     /// All strings of an object, with no id given to two different formats.
@@ -74,9 +78,12 @@ impl<'data> PrintfFormat<'data> {
 
 fn number<'a>(text: &'a str, what: &'static str) -> Result<(u32, &'a str), PrintfProblem> {
     let (digits, rest) = text.split_once(':').ok_or(PrintfProblem::Field { what })?;
+    Ok((decimal(digits, what)?, rest))
+}
+
+fn decimal(digits: &str, what: &'static str) -> Result<u32, PrintfProblem> {
     let is_decimal = digits.bytes().all(|byte| byte.is_ascii_digit());
-    let value = digits.parse().ok().filter(|_| is_decimal);
-    Ok((value.ok_or(PrintfProblem::Field { what })?, rest))
+    digits.parse().ok().filter(|_| is_decimal).ok_or(PrintfProblem::Field { what })
 }
 
 /// Undoes what the compiler's OpenCL lowering does to a format. Source: docs/ABI.md §printf formats.
@@ -131,6 +138,13 @@ mod tests {
     }
 
     #[test]
+    fn opencl_formats_may_have_fewer_sizes_than_arguments() {
+        // printf("%d\n", a, b): the compiler stores and names the first only.
+        let found = PrintfFormat::parse("1:2:4:%d\\n").unwrap();
+        assert_eq!((&found.argument_bytes[..], &*found.format), (&[4][..], "%d\n"));
+    }
+
+    #[test]
     fn hashed_formats_are_taken_as_they_are() {
         let found = PrintfFormat::parse("0:0:d8ae465ab90874ad,a:%s, %%\\n\n").unwrap();
         assert_eq!(found.id, PrintfId::Hash(0xd8ae_465a_b908_74ad));
@@ -148,8 +162,8 @@ mod tests {
             ("+1:0:x", field("the id")),
             ("4294967296:0:x", field("the id")),
             ("1:", field("the number of arguments")),
-            ("1:2:4:x", field("the size of an argument")),
-            ("1:2147483648:4:4:x", field("the size of an argument")),
+            ("1:1:4:4:x", PrintfProblem::Sizes { sizes: 2, arguments: 1 }),
+            ("1:0:time: x", field("the size of an argument")),
             ("1:1:-4:x", field("the size of an argument")),
             ("0:1:4:x", PrintfProblem::Ordinal),
             ("0:0:d8ae465ab90874ad", PrintfProblem::Hash),
