@@ -88,7 +88,7 @@ fn launches_events_waits_and_idle_synchronisation_cost_nothing_but_instructions(
             let mut stream = Stream::new(device, request).unwrap();
             let mut other = Stream::new(device, request).unwrap();
             let event = Event::new(&runtime);
-            let mut work = |stream: &mut Stream, other: &mut Stream| {
+            let work = |stream: &mut Stream, other: &mut Stream| {
                 for _ in 0..5 {
                     stream.launch(&vadd, &grid, (&a, &b, &c, N)).unwrap();
                     stream.record(&event).unwrap();
