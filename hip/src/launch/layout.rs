@@ -39,7 +39,7 @@ pub(crate) struct Layout {
     explicit_words_bytes: usize,
     /// There are bytes in those words that belong to no argument.
     has_gaps: bool,
-    /// Bytes of the ring that a launch takes: whole words.
+    /// Bytes of the ring that a launch takes: whole lines.
     ring_bytes: u32,
     align: u32,
     staging_bytes: usize,
@@ -48,7 +48,9 @@ pub(crate) struct Layout {
     queue_at: Option<usize>,
 }
 
-/// Bytes of the segment in the ring are whole words.
+/// Line of the scalar cache, bytes.
+const LINE_BYTES: u32 = 64;
+/// Arguments are written as words.
 const WORD: usize = 8;
 
 impl Layout {
@@ -73,7 +75,8 @@ impl Layout {
         let explicit_bytes = layout.explicit_bytes() as usize;
         let explicit_words_bytes = explicit_bytes.next_multiple_of(WORD);
         let used: u32 = slots.iter().map(|slot| slot.size).sum();
-        let ring_bytes = layout.segment_bytes().next_multiple_of(8);
+        // Whole lines, which are written in one go: what lies behind the arguments is nobody's.
+        let ring_bytes = layout.segment_bytes().next_multiple_of(LINE_BYTES);
         Ok(Self {
             shape: Shape::of(&slots),
             slots,
@@ -83,7 +86,7 @@ impl Layout {
             ring_bytes,
             staging_bytes: ring_bytes as usize + explicit_words_bytes + MAX_NATURAL,
             // Never less than the K cache's line, so that no two launches share one.
-            align: layout.segment_align().max(64),
+            align: layout.segment_align().max(LINE_BYTES),
             hidden,
             queue_at: queue.map(|argument| argument.offset as usize),
         })
@@ -124,7 +127,7 @@ impl Layout {
         &self.slots
     }
 
-    /// Bytes that a launch takes of the ring, whole words.
+    /// Bytes that a launch takes of the ring, whole lines.
     #[inline]
     pub const fn ring_bytes(&self) -> u32 {
         self.ring_bytes
@@ -172,7 +175,7 @@ impl Layout {
     }
 
     /// Explicit arguments, and zeros between them and up to a whole word.
-    #[inline]
+    #[inline(always)]
     fn explicit(
         &self,
         staging: &mut [u8],
