@@ -7,9 +7,8 @@ use super::args::{Arguments, MAX_NATURAL, Shape, Slot};
 use super::grid::Size;
 use crate::error::LaunchProblem;
 
-/// Words of the hidden arguments that compilers give kernels of code object versions 5 and 6.
-const HIDDEN_WORDS: usize = 32;
-const HIDDEN_BYTES: usize = 8 * HIDDEN_WORDS;
+/// Bytes of the hidden arguments that compilers give kernels of code object versions 5 and 6.
+const HIDDEN_BYTES: usize = 256;
 /// Block counts, group sizes and remainders; global offsets and dimensions.
 /// docs/ABI.md §Kernel arguments.
 const PER_LAUNCH: [std::ops::Range<u32>; 2] = [0..24, 40..66];
@@ -24,7 +23,7 @@ enum Hidden5 {
     /// There are none.
     None,
     /// All at their usual places, this far into the segment.
-    Usual { at: usize, image: Box<[u64; HIDDEN_WORDS]>, dynamic_lds: bool },
+    Usual { at: usize, image: Box<[u8; HIDDEN_BYTES]>, dynamic_lds: bool },
     /// Any other shape.
     Other(KernargTemplate),
 }
@@ -114,10 +113,7 @@ impl Layout {
         let mut segment = vec![0; layout.segment_bytes() as usize];
         template.write_packed(&mut segment, &explicit, &one).ok()?;
         let hidden = segment.get(at as usize..)?.first_chunk::<HIDDEN_BYTES>()?;
-        let mut image = Box::new([0; HIDDEN_WORDS]);
-        for (word, bytes) in image.iter_mut().zip(hidden.as_chunks().0) {
-            *word = u64::from_le_bytes(*bytes);
-        }
+        let image = Box::new(*hidden);
         let dynamic_lds = layout.declares(Hidden::DynamicLdsSize);
         Some(Hidden5::Usual { at: at as usize, image, dynamic_lds })
     }
@@ -245,15 +241,13 @@ impl Layout {
 
 /// The usual hidden arguments of a launch.
 #[inline]
-fn usual(to: &mut [u8; HIDDEN_BYTES], image: &[u64; HIDDEN_WORDS], size: &Size, dynamic_lds: u32) {
+fn usual(to: &mut [u8; HIDDEN_BYTES], image: &[u8; HIDDEN_BYTES], size: &Size, dynamic_lds: u32) {
     let ([x, y, z], [gx, gy, gz]) = (size.grid, size.group);
     // Sizes of groups are not 0: `Grid::check`. A remainder is less than the group's size.
     let whole = |grid: u32, group: u16| grid.checked_div(u32::from(group)).unwrap_or(0);
     let rest = |grid: u32, group: u16| u64::from(grid.checked_rem(u32::from(group)).unwrap_or(0));
+    *to = *image;
     let words = to.as_chunks_mut::<8>().0;
-    for (place, word) in words.iter_mut().zip(image) {
-        *place = word.to_le_bytes();
-    }
     let mut set = |at: usize, word: u64| {
         if let Some(place) = words.get_mut(at) {
             *place = word.to_le_bytes();
