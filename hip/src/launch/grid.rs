@@ -27,12 +27,26 @@ pub(crate) struct Size {
     pub dimensions: u16,
 }
 
+impl Size {
+    /// The group in one word.
+    #[inline]
+    pub const fn group_word(&self) -> u64 {
+        let [x, y, z] = self.group;
+        x as u64 | (y as u64) << 16 | (z as u64) << 32
+    }
+}
+
+/// The group in a word.
+fn unpack(word: u64) -> [u32; 3] {
+    [0, 16, 32].map(|shift| u32::try_from(word >> shift & 0xffff).unwrap_or(0))
+}
+
 /// What a kernel allows.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
     pub max_group: u32,
-    /// All zero: any group.
-    pub required_group: [u16; 3],
+    /// As [`Size::group_word`]; 0: any group.
+    pub required_group: u64,
     pub static_lds_bytes: u32,
     /// Most dynamic LDS.
     pub max_dynamic_lds_bytes: u32,
@@ -103,7 +117,7 @@ impl Grid {
         // An empty grid or group has no work-items: less than 1.
         if self.items.wrapping_sub(1) >= limits.max_group
             || self.dynamic_lds_bytes > limits.max_dynamic_lds_bytes
-            || limits.required_group != [0; 3] && limits.required_group != self.checked.group
+            || limits.required_group != 0 && limits.required_group != self.checked.group_word()
         {
             return Err(self.problem(limits));
         }
@@ -125,7 +139,7 @@ impl Grid {
         if items > u64::from(limits.max_group) {
             return LaunchProblem::Group { items, max: limits.max_group };
         }
-        let required = limits.required_group.map(u32::from);
+        let required = unpack(limits.required_group);
         if required != [0; 3] && required != self.group {
             return LaunchProblem::RequiredGroup { group: self.group, required };
         }
@@ -149,7 +163,7 @@ mod tests {
 
     const LIMITS: Limits = Limits {
         max_group: 1024,
-        required_group: [0; 3],
+        required_group: 0,
         static_lds_bytes: 1 << 10,
         max_dynamic_lds_bytes: 63 << 10,
     };
@@ -212,7 +226,7 @@ mod tests {
 
     #[test]
     fn a_required_group_is_the_only_one() {
-        let limits = Limits { required_group: [64, 1, 1], ..LIMITS };
+        let limits = Limits { required_group: 64 | 1 << 16 | 1 << 32, ..LIMITS };
         assert!(Grid::items([1; 3], [64, 1, 1]).check(&limits).is_ok());
         let refused = Grid::items([1; 3], [1, 64, 1]).check(&limits).unwrap_err();
         assert!(matches!(refused, LaunchProblem::RequiredGroup { group: [1, 64, 1], .. }));

@@ -7,11 +7,10 @@ use super::args::{Arguments, MAX_NATURAL, Shape, Slot};
 use super::grid::Size;
 use crate::error::LaunchProblem;
 
-/// Words of the hidden arguments that compilers give kernels of code object versions 5 and 6.
-const HIDDEN_WORDS: usize = 32;
-const HIDDEN_BYTES: usize = 8 * HIDDEN_WORDS;
-/// Block counts, group sizes and remainders; global offsets and dimensions. docs/ABI.md §Kernel
-/// arguments.
+/// Bytes of the hidden arguments that compilers give kernels of code object versions 5 and 6.
+const HIDDEN_BYTES: usize = 256;
+/// Block counts, group sizes and remainders; global offsets and dimensions.
+/// docs/ABI.md §Kernel arguments.
 const PER_LAUNCH: [std::ops::Range<u32>; 2] = [0..24, 40..66];
 /// Word of the dynamic LDS size.
 const DYNAMIC_LDS_WORD: usize = 15;
@@ -24,7 +23,7 @@ enum Hidden5 {
     /// There are none.
     None,
     /// All at their usual places, this far into the segment.
-    Usual { at: usize, image: Box<[u64; HIDDEN_WORDS]>, dynamic_lds: bool },
+    Usual { at: usize, image: Box<[u8; HIDDEN_BYTES]>, dynamic_lds: bool },
     /// Any other shape.
     Other(KernargTemplate),
 }
@@ -39,7 +38,7 @@ pub(crate) struct Layout {
     explicit_words_bytes: usize,
     /// There are bytes in those words that belong to no argument.
     has_gaps: bool,
-    /// Bytes of the ring that a launch takes: whole words.
+    /// Bytes of the ring that a launch takes: whole lines.
     ring_bytes: u32,
     align: u32,
     staging_bytes: usize,
@@ -48,7 +47,9 @@ pub(crate) struct Layout {
     queue_at: Option<usize>,
 }
 
-/// Bytes of the segment in the ring are whole words.
+/// Line of the scalar cache, bytes.
+const LINE_BYTES: u32 = 64;
+/// Arguments are written as words.
 const WORD: usize = 8;
 
 impl Layout {
@@ -73,7 +74,8 @@ impl Layout {
         let explicit_bytes = layout.explicit_bytes() as usize;
         let explicit_words_bytes = explicit_bytes.next_multiple_of(WORD);
         let used: u32 = slots.iter().map(|slot| slot.size).sum();
-        let ring_bytes = layout.segment_bytes().next_multiple_of(8);
+        // Whole lines, which are written in one go: what lies behind the arguments is nobody's.
+        let ring_bytes = layout.segment_bytes().next_multiple_of(LINE_BYTES);
         Ok(Self {
             shape: Shape::of(&slots),
             slots,
@@ -83,7 +85,7 @@ impl Layout {
             ring_bytes,
             staging_bytes: ring_bytes as usize + explicit_words_bytes + MAX_NATURAL,
             // Never less than the K cache's line, so that no two launches share one.
-            align: layout.segment_align().max(64),
+            align: layout.segment_align().max(LINE_BYTES),
             hidden,
             queue_at: queue.map(|argument| argument.offset as usize),
         })
@@ -111,10 +113,7 @@ impl Layout {
         let mut segment = vec![0; layout.segment_bytes() as usize];
         template.write_packed(&mut segment, &explicit, &one).ok()?;
         let hidden = segment.get(at as usize..)?.first_chunk::<HIDDEN_BYTES>()?;
-        let mut image = Box::new([0; HIDDEN_WORDS]);
-        for (word, bytes) in image.iter_mut().zip(hidden.as_chunks().0) {
-            *word = u64::from_le_bytes(*bytes);
-        }
+        let image = Box::new(*hidden);
         let dynamic_lds = layout.declares(Hidden::DynamicLdsSize);
         Some(Hidden5::Usual { at: at as usize, image, dynamic_lds })
     }
@@ -124,7 +123,7 @@ impl Layout {
         &self.slots
     }
 
-    /// Bytes that a launch takes of the ring, whole words.
+    /// Bytes that a launch takes of the ring, whole lines.
     #[inline]
     pub const fn ring_bytes(&self) -> u32 {
         self.ring_bytes
@@ -172,7 +171,7 @@ impl Layout {
     }
 
     /// Explicit arguments, and zeros between them and up to a whole word.
-    #[inline]
+    #[inline(always)]
     fn explicit(
         &self,
         staging: &mut [u8],
@@ -242,15 +241,13 @@ impl Layout {
 
 /// The usual hidden arguments of a launch.
 #[inline]
-fn usual(to: &mut [u8; HIDDEN_BYTES], image: &[u64; HIDDEN_WORDS], size: &Size, dynamic_lds: u32) {
+fn usual(to: &mut [u8; HIDDEN_BYTES], image: &[u8; HIDDEN_BYTES], size: &Size, dynamic_lds: u32) {
     let ([x, y, z], [gx, gy, gz]) = (size.grid, size.group);
     // Sizes of groups are not 0: `Grid::check`. A remainder is less than the group's size.
     let whole = |grid: u32, group: u16| grid.checked_div(u32::from(group)).unwrap_or(0);
     let rest = |grid: u32, group: u16| u64::from(grid.checked_rem(u32::from(group)).unwrap_or(0));
+    *to = *image;
     let words = to.as_chunks_mut::<8>().0;
-    for (place, word) in words.iter_mut().zip(image) {
-        *place = word.to_le_bytes();
-    }
     let mut set = |at: usize, word: u64| {
         if let Some(place) = words.get_mut(at) {
             *place = word.to_le_bytes();

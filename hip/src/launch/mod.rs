@@ -91,7 +91,12 @@ impl Cold {
         };
         let limits = Limits {
             max_group: facts.max_flat_group_size.min(MAX_GROUP),
-            required_group: facts.required_group_size.unwrap_or([0; 3]).map(narrow),
+            required_group: Size {
+                grid: [0; 3],
+                group: facts.required_group_size.unwrap_or([0; 3]).map(narrow),
+                dimensions: 0,
+            }
+            .group_word(),
             static_lds_bytes: fixed,
             max_dynamic_lds_bytes,
         };

@@ -109,15 +109,21 @@ impl Stream {
     /// As [`Stream::synchronize`]; [`Error::Timeout`].
     #[inline]
     pub fn synchronize_within(&mut self, timeout: Duration) -> Result<()> {
-        if !self.core.is_released() {
-            self.core.release()?;
+        // Idle for all that is known already: the device need not be asked.
+        if !self.core.is_released() || self.core.retired() != self.core.count {
+            self.wait_for_all(timeout)?;
         }
+        self.core.shared.device.shared.host_looked();
+        self.core.shared.check_host()
+    }
+
+    fn wait_for_all(&mut self, timeout: Duration) -> Result<()> {
+        self.core.release()?;
         if self.core.look()? != self.core.count {
             self.core.shared.wait_for(self.core.count, timeout)?;
             self.core.look()?;
         }
-        self.core.shared.device.shared.host_looked();
-        self.core.shared.check_host()
+        Ok(())
     }
 
     /// Whether everything given to it so far is done and the host can see what it wrote.
