@@ -1,6 +1,7 @@
 //! HIP in Rust: streams, modules and launches on `kfd`.
 #![deny(unsafe_code)]
 
+mod command;
 mod device;
 mod error;
 mod event;
@@ -11,6 +12,10 @@ mod module;
 mod stream;
 mod sync;
 
+pub use command::{
+    CommandBuffer, CommandError, CommandKind, CommandRecorder, CommandRequest, KernelId, Reason,
+    Submission, TimeId,
+};
 pub use device::{Device, Runtime};
 pub use error::{Axis, Error, LaunchProblem, Result};
 pub use event::Event;

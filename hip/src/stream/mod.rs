@@ -1,5 +1,6 @@
 //! [`Stream`]: ordered work on a GPU.
 
+mod command;
 mod core;
 mod kernarg;
 mod launch;
@@ -14,10 +15,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub use request::StreamRequest;
+pub(crate) use progress::Progress;
 pub(crate) use ring::Rings;
 pub(crate) use shared::StreamShared;
 
 use self::core::Core;
+use crate::command::{CommandBuffer, Submission};
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::event::Event;
@@ -145,6 +148,22 @@ impl Stream {
     #[inline]
     pub fn wait(&mut self, event: &Event) -> Result<()> {
         self.core.wait(event)
+    }
+
+    /// Submits recorded commands, after everything given to the stream before, as one operation.
+    ///
+    /// Takes the same time whatever the length of an indirect buffer. Where as many submissions of
+    /// `command` are in flight as it may have instances, waits for the first of them.
+    ///
+    /// # Errors
+    /// [`Error::OtherDevice`]; [`CommandError::Stream`](crate::CommandError::Stream) when the stream
+    /// cannot take its kind; [`Error::Timeout`] when there is no instance or no room within the
+    /// stream's patience; [`Error::Driver`] when the device or the queue is lost, or has no memory for
+    /// an instance or for scratch. Nothing was submitted then, unless the ring stayed full in the
+    /// middle of packets: then the stream is lost.
+    #[inline]
+    pub fn submit(&mut self, command: &mut CommandBuffer) -> Result<Submission> {
+        self.core.submit_command(command)
     }
 
     /// Operations given to it so far; the device counts them when they are done.

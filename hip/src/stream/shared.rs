@@ -30,7 +30,8 @@ type Grave = (u64, Arc<Buffer>);
 pub(crate) struct StreamShared {
     pub device: Arc<DeviceCore>,
     pub ring: Arc<Ring>,
-    pub progress: Progress,
+    /// Outlives the stream with whoever has to know what it has done.
+    pub progress: Arc<Progress>,
     /// The device's count: `START` less the operations done.
     pub word: Signal,
     /// Operations up to which writes were released to the host and other GPUs.
@@ -46,7 +47,7 @@ impl StreamShared {
             word: device.gpu.create_silent_signal(START)?,
             device: Arc::clone(device),
             ring,
-            progress: Progress::new(),
+            progress: Arc::new(Progress::new()),
             released: AtomicU64::new(0),
             lost: OnceLock::new(),
             graves: Mutex::default(),
