@@ -42,6 +42,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     let path = std::env::args().nth(1).ok_or("usage: vector_add FILE")?;
     let (sum, nanoseconds) = run(&Runtime::open()?, &std::fs::read(path)?)?;
     let right = sum.iter().zip(0..N).all(|(sum, i)| *sum == i as f32 + (N + i) as f32);
-    println!("{} sums in {nanoseconds} ns, {}", sum.len(), if right { "all right" } else { "wrong" });
+    println!(
+        "{} sums in {nanoseconds} ns, {}",
+        sum.len(),
+        if right { "all right" } else { "wrong" }
+    );
     Ok(())
 }

@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::event::{Clock, Slots};
 use crate::host::HostThread;
 use crate::memory::Memory;
-use crate::stream::{Rings, StreamShared};
+use crate::stream::{Invalidation, Rings, StreamShared};
 use crate::sync::lock;
 
 /// What every device of a runtime shares.
@@ -64,6 +64,7 @@ pub(crate) struct DeviceCore {
     pub max_lds_bytes: u32,
     pub clock: Clock,
     pub rings: Rings,
+    pub invalidation: Invalidation,
     /// Live streams, for whoever has to know that nothing runs any more.
     streams: Mutex<Vec<Weak<StreamShared>>>,
 }
@@ -128,7 +129,8 @@ impl Runtime {
                     pm4: pm4::Target::from_version(version),
                     max_lds_bytes: lds.saturating_mul(1024),
                     clock: Clock::default(),
-                    rings: Rings::default(),
+                    rings: Rings::new(gpu.node().properties.num_cp_queues),
+                    invalidation: Invalidation::default(),
                     streams: Mutex::default(),
                     gpu,
                 }),
@@ -194,6 +196,12 @@ impl Device {
         Memory::new(&self.core, request)
     }
 
+    /// Streams that get a hardware queue each, at most; later ones share a few. By default so many as
+    /// the GPU runs at once.
+    pub fn limit_own_queues(&self, streams: usize) {
+        self.core.rings.limit(streams);
+    }
+
     /// Waits until everything that was submitted to its streams so far is done.
     ///
     /// # Errors
@@ -209,12 +217,12 @@ impl Device {
     }
 
     /// Makes stores of the CPU to VRAM visible to the GPU, as
-    /// [`Gpu::flush_host_writes`]. Memory that is not VRAM never needs it.
+    /// [`Gpu::flush_hdp`]. Memory that is not VRAM never needs it.
     ///
     /// # Errors
-    /// As [`Gpu::flush_host_writes`].
+    /// As [`Gpu::flush_hdp`].
     pub fn flush_host_writes(&self) -> Result<()> {
-        self.core.gpu.flush_host_writes()?;
+        self.core.gpu.flush_hdp()?;
         self.core.shared.host_looked();
         Ok(())
     }

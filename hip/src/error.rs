@@ -143,6 +143,15 @@ pub enum Error {
     /// An event was made without timing.
     #[error("the event was made without timing")]
     NoTiming,
+    /// A host function that the stream called has panicked. Said once; the stream goes on.
+    #[error("a host function of the stream has panicked")]
+    HostFunction,
+    /// A host function may not wait for the device: the device may be waiting for it.
+    #[error("a host function may not wait for the device")]
+    InHostFunction,
+    /// The thread that calls host functions cannot be started.
+    #[error("the thread for host functions cannot be started")]
+    Thread(#[source] Arc<std::io::Error>),
     /// Memory that a call names is not there.
     #[error("{bytes} bytes at {addr} are in no allocation of this process")]
     NoMemory {

@@ -1,7 +1,7 @@
 //! [`Memory`]: device memory that is not freed while a stream may use it.
 
-use std::sync::atomic::{AtomicU32, AtomicU64};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64};
 
 use kfd::{Buffer, MemoryRequest};
 use pm4::GpuAddr;

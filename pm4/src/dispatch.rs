@@ -9,6 +9,7 @@
 
 mod error;
 mod state;
+mod template;
 
 #[cfg(test)]
 mod tests;
@@ -17,6 +18,7 @@ use bitflags::bitflags;
 
 pub use error::{Axis, Error};
 pub use state::LaunchState;
+pub use template::{Template, Words};
 
 // The fields used here are the same on gfx11.
 use crate::reg::gfx9::{ComputePgmRsrc1, ComputePgmRsrc2};

@@ -11,6 +11,7 @@
 //! behind in its kernel.
 #![deny(unsafe_code)]
 
+pub mod alloc;
 mod device;
 pub mod process;
 pub mod program;

@@ -32,6 +32,8 @@ pub(crate) struct Binding {
     pub queue: GpuAddr,
     /// All zero where no kernel has scratch.
     pub scratch: Scratch,
+    /// Submitted as AQL packets.
+    pub as_packets: bool,
 }
 
 /// Addresses that launches are made with.
@@ -55,6 +57,7 @@ impl Addresses {
                 tmpring_size: u32::MAX,
                 resource: [0; 4],
             },
+            as_packets: false,
         },
     };
 

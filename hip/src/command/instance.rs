@@ -13,9 +13,10 @@ use zerocopy::IntoBytes;
 
 use super::ib::{self, Addresses, Binding};
 use super::recorded::{Recorded, STAMP_TICKS, Step};
-use super::{Changes, CommandKind};
+use super::Changes;
 use crate::error::Result;
-use crate::stream::{Progress, StreamShared};
+use crate::protocol::Progress;
+use crate::stream::StreamShared;
 
 /// What the device reads and writes. A stream keeps it while it may.
 #[derive(Debug)]
@@ -23,15 +24,6 @@ pub(crate) struct Memory {
     pub recorded: Arc<Recorded>,
     /// `None` where there is nothing to be kept.
     buffer: Option<Buffer>,
-}
-
-/// What goes to the ring.
-#[derive(Debug)]
-enum Form {
-    /// The first of the indirect buffers.
-    Buffer(Option<IndirectBuffer>),
-    /// AQL packets, each with its kernel's name.
-    Packets(Box<[(Packet, KernelLabel)]>),
 }
 
 /// Who has an instance.
@@ -59,8 +51,12 @@ pub(crate) enum State {
 #[derive(Debug)]
 pub(crate) struct Instance {
     pub memory: Arc<Memory>,
-    form: Form,
+    /// What is submitted is for a queue like this.
     binding: Option<Binding>,
+    /// The first indirect buffer. Made when it is bound to a queue that runs it.
+    buffer: Option<IndirectBuffer>,
+    /// AQL packets, each with its kernel's name. Made when it is bound to a queue that needs them.
+    packets: Option<Box<[(Packet, KernelLabel)]>>,
     /// Changes of arguments that are in it.
     seen: u64,
     user: Option<User>,
@@ -126,11 +122,15 @@ impl Instance {
             // Each submission takes one off, and nobody looks.
             memory.write(places.stamp(stamp), &AmdSignal::user(i64::MAX).as_bytes())?;
         }
-        let form = match recorded.kind {
-            CommandKind::IndirectBuffer => Form::Buffer(None),
-            CommandKind::Packets => Form::Packets(packets(&memory)?),
-        };
-        Ok(Self { memory, form, binding: None, seen, user: None, submission: 0 })
+        Ok(Self {
+            memory,
+            binding: None,
+            buffer: None,
+            packets: None,
+            seen,
+            user: None,
+            submission: 0,
+        })
     }
 
     /// How it is with it.
@@ -196,29 +196,25 @@ impl Instance {
         for at in &recorded.queue_words {
             memory.write(start + at, &binding.queue.get().to_le_bytes())?;
         }
-        if let Form::Buffer(first) = &mut self.form {
-            *first = buffers(memory, binding)?;
+        if !binding.as_packets {
+            self.buffer = buffers(memory, binding)?;
+        } else if self.packets.is_none() {
+            self.packets = Some(packets(memory)?);
         }
         self.binding = Some(*binding);
         Ok(())
     }
 
-    /// The indirect buffer to enter, of a bound instance of that kind.
+    /// The indirect buffer to enter, of an instance that is bound to a queue that runs it.
     #[inline]
     pub fn buffer(&self) -> Option<IndirectBuffer> {
-        match self.form {
-            Form::Buffer(first) => first,
-            Form::Packets(_) => None,
-        }
+        self.buffer
     }
 
-    /// The packets, of an instance of that kind.
+    /// The packets, of an instance that is bound to a queue that needs them.
     #[inline]
     pub fn packets(&self) -> &[(Packet, KernelLabel)] {
-        match &self.form {
-            Form::Packets(packets) => packets,
-            Form::Buffer(_) => &[],
-        }
+        self.packets.as_deref().unwrap_or_default()
     }
 
     /// A time that the last submission took, in ticks.

@@ -6,6 +6,10 @@
 //! packets cannot launch) the commands are *AQL packets*, copied into the ring by each submission.
 //! [`CommandBuffer::kind`] and [`CommandBuffer::reason`] say which it is and why.
 //!
+//! One exception: on a queue that streams share, kernels with scratch are submitted as packets, since
+//! another stream may have the queue's scratch replaced at any time, and only the firmware knows then
+//! where it is.
+//!
 //! # Instances
 //! Commands name addresses of arguments, so each submission in flight has a copy of both, an
 //! instance. They are made when needed, up to a limit, and used in turn; an instance is the next
@@ -25,6 +29,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pm4::GpuAddr;
+use pm4::dispatch::Scratch;
 
 use self::changes::{Changes, Range};
 pub use self::error::CommandError;
@@ -226,17 +231,12 @@ impl CommandBuffer {
 
     /// What of a queue the instances have in them.
     #[inline]
-    pub(crate) fn binding(
-        &self,
-        queue: GpuAddr,
-        scratch: impl FnOnce() -> pm4::dispatch::Scratch,
-    ) -> Binding {
-        let recorded = &*self.recorded;
-        let is_buffer = recorded.kind == CommandKind::IndirectBuffer;
-        let has_scratch = is_buffer && recorded.private_bytes > 0;
+    pub(crate) fn binding(&self, queue: GpuAddr, scratch: Scratch, as_packets: bool) -> Binding {
         Binding {
-            queue: if recorded.uses_queue { queue } else { GpuAddr::NULL },
-            scratch: if has_scratch { scratch() } else { Default::default() },
+            queue: if self.recorded.uses_queue { queue } else { GpuAddr::NULL },
+            // Of AQL's dispatches the firmware sees to scratch.
+            scratch: if as_packets { Scratch::default() } else { scratch },
+            as_packets,
         }
     }
 

@@ -63,7 +63,7 @@ impl CommandRecorder {
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] for a request that cannot be; [`Error::Unsupported`] when an
-    /// indirect buffer is asked for and the GPU's PM4 packets are not known.
+    /// indirect buffer is asked for and the GPU's PM4 packets are not known, or it has several XCCs.
     pub fn new(device: &Device, request: CommandRequest) -> Result<Self> {
         let device = Arc::clone(&device.core);
         let call = "CommandRecorder::new";
@@ -82,6 +82,10 @@ impl CommandRecorder {
         let (kind, reason) = match request.kind {
             Some(CommandKind::IndirectBuffer) if device.pm4.is_none() => {
                 let what = "its PM4 packets are not known: record command buffers as packets";
+                return Err(Error::Unsupported { gpu: device.gpu.id(), what });
+            }
+            Some(CommandKind::IndirectBuffer) if xccs > 1 => {
+                let what = "only AQL uses all of its XCCs: record command buffers as packets";
                 return Err(Error::Unsupported { gpu: device.gpu.id(), what });
             }
             Some(kind) => (kind, Reason::Asked),

@@ -1,9 +1,6 @@
 //! [`Event`]: a point in a stream, which others wait for and time is taken at.
 
-#[cfg(not(loom))]
 mod clock;
-pub(crate) mod current;
-#[cfg(not(loom))]
 mod slots;
 
 use std::sync::Arc;
@@ -11,11 +8,11 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 pub(crate) use clock::Clock;
-pub(crate) use current::{Current, SlotId};
 pub(crate) use slots::{Slot, Slots};
 
 use crate::device::{DeviceCore, Runtime, Shared};
 use crate::error::{Error, Result};
+pub(crate) use crate::protocol::{Current, SlotId};
 
 /// A point in a stream: [`Stream::record`](crate::Stream::record) puts it there, other streams
 /// [wait](crate::Stream::wait) for it on the device, and threads wait for it here.
@@ -98,11 +95,13 @@ impl Event {
 
     #[cold]
     fn wait_long(&self, slot: &Slot, timeout: Duration) -> Result<()> {
+        if crate::host::is_host_thread() {
+            return Err(Error::InHostFunction);
+        }
         let device = self.device_of(slot)?;
         // Any queue of the device may be the one that the event waits behind.
         let streams = device.streams();
-        let queues: Vec<&dyn kfd::AnyQueue> =
-            streams.iter().map(|stream| &stream.ring.queue as _).collect();
+        let queues: Vec<&dyn kfd::AnyQueue> = streams.iter().map(|stream| stream.queue()).collect();
         let signals = [(&slot.signal, kfd::Until::NotEqual(1))];
         self.core.shared.kfd.wait_any(&signals, &queues, timeout)?;
         Ok(())

@@ -9,8 +9,8 @@ use std::sync::{Mutex, OnceLock};
 use kfd::{Gpu, Signal};
 use pm4::GpuAddr;
 
-use super::current::{Holders, SlotId};
 use crate::error::{Error, Result};
+use crate::protocol::{Holders, SlotId};
 use crate::sync::lock;
 
 /// Slots of the first block; each next one has twice as many.

@@ -200,11 +200,8 @@ all_tuples!([] A a 0, B b 1, C c 2, D d 3, E e 4, F f 5, G g 6, H h 7, I i 8, J 
 mod tests {
     use super::*;
 
-    const SLOTS: [Slot; 3] = [
-        Slot { offset: 0, size: 8 },
-        Slot { offset: 8, size: 4 },
-        Slot { offset: 16, size: 2 },
-    ];
+    const SLOTS: [Slot; 3] =
+        [Slot { offset: 0, size: 8 }, Slot { offset: 8, size: 4 }, Slot { offset: 16, size: 2 }];
 
     fn pack(arguments: impl Arguments) -> Result<[u8; 18], ArgumentError> {
         let mut packed = [0; 18];
@@ -221,7 +218,10 @@ mod tests {
         let strings: [&[u8]; 3] = [&expected[..8], &expected[8..12], &expected[16..]];
         assert_eq!(pack(&strings[..]), Ok(expected));
         assert_eq!(pack(Packed(&expected)), Ok(expected));
-        assert_eq!(pack((GpuAddr::new(0x1122_3344_5566_7788), 1.5_f32, ByValue([7_u8, 0]))), Ok(expected));
+        assert_eq!(
+            pack((GpuAddr::new(0x1122_3344_5566_7788), 1.5_f32, ByValue([7_u8, 0]))),
+            Ok(expected)
+        );
     }
 
     #[test]

@@ -12,7 +12,7 @@ use aql::{FenceScope, KernelDispatch, Packet};
 use hsaco::{Kernel, KernelProperties, LaunchFacts, Needs, Services};
 use kfd::KernelLabel;
 use pm4::GpuAddr;
-use pm4::dispatch::{Program, Properties};
+use pm4::dispatch::{Program, Properties, Template};
 
 pub use args::{Argument, Arguments, ByValue, Packed, Slot};
 pub use grid::Grid;
@@ -46,6 +46,8 @@ pub(crate) struct Cold {
     pub facts: LaunchFacts,
     /// For PM4 queues: the checked program, or why there is none.
     pub program: std::result::Result<Program, LaunchProblem>,
+    /// Its launch state, for programs that want nothing but scratch and arguments.
+    pub template: Option<Box<Template>>,
 }
 
 impl Cold {
@@ -96,6 +98,7 @@ impl Cold {
             module: Arc::clone(module),
             needs: kernel.needs(),
             facts,
+            template: program.as_ref().ok().and_then(Template::new).map(Box::new),
             program,
             name,
         })

@@ -4,8 +4,10 @@ use std::sync::Arc;
 
 use aql::{BarrierAnd, FenceScope, Packet, Pm4Ib};
 use kfd::KernelLabel;
+use pm4::dispatch::Scratch;
+use pm4::{GpuAddr, IndirectBuffer};
 
-use super::core::Core;
+use super::core::{Core, Engine};
 use super::retire::Retire;
 use crate::command::{CommandBuffer, CommandError, CommandKind, Submission};
 use crate::device::same_device;
@@ -22,27 +24,26 @@ impl Core {
         let recorded = command.recorded();
         same_device(&self.shared.device, &recorded.device, "the command buffer")?;
         let (kind, private_bytes, label) = (recorded.kind, recorded.private_bytes, recorded.label);
-        self.check_kind(kind)?;
-        self.ready()?;
-        if private_bytes > 0 {
-            self.reserve_scratch(private_bytes)?;
+        if kind == CommandKind::Packets && matches!(self.engine, Engine::Pm4(_)) {
+            return Err(packets_on_pm4(kind));
         }
-        let queue = &self.shared.ring.queue;
-        let binding = command.binding(queue.descriptor(), || queue.dispatch_scratch());
-        let at = command.prepare(&binding, self.patience)?;
+        self.ready()?;
+        let scratch = match private_bytes {
+            0 => Scratch::default(),
+            bytes => self.reserve_scratch(bytes)?,
+        };
+        // Others may have the scratch of a shared queue replaced before the device gets there.
+        let as_packets = kind == CommandKind::Packets
+            || private_bytes > 0 && matches!(self.engine, Engine::Shared(_));
+        let queue = GpuAddr::new(self.queue_address());
+        let binding = command.binding(queue, scratch, as_packets);
+        let at = command.prepare(&binding, self.shared.patience)?;
         let Some(instance) = command.instance(at) else { return Err(no_instance()) };
         let scope = self.acquire_scope()?;
         let memory = Arc::clone(&instance.memory);
         let number = match instance.buffer() {
-            Some(buffer) => {
-                let packet = Pm4Ib::new(buffer)
-                    .barrier()
-                    .acquire(scope)
-                    .release(FenceScope::AGENT)
-                    .completion(self.progress());
-                self.submit(&packet.encode(), label)?
-            }
-            None => self.submit_packets(scope, instance.packets(), label)?,
+            Some(buffer) if !as_packets => self.enter(buffer, scope, label)?,
+            _ => self.submit_packets(scope, instance.packets(), label)?,
         };
         self.retire(Retire::Keep(memory));
         Ok(command.submitted(at, &self.shared, number))
@@ -50,20 +51,32 @@ impl Core {
 
     /// Makes sure that the queue has scratch, before anything depends on where it is.
     #[cold]
-    fn reserve_scratch(&mut self, bytes: u32) -> Result<()> {
-        let queue = &self.shared.ring.queue;
-        if bytes > queue.scratch_bytes() {
-            queue.grow_scratch(bytes, self.patience)?;
+    fn reserve_scratch(&mut self, bytes: u32) -> Result<Scratch> {
+        let (Engine::Own(ring) | Engine::Shared(ring)) = &self.engine else {
+            return self.pm4_scratch(bytes);
+        };
+        if bytes > ring.queue.scratch_bytes() {
+            ring.grow(bytes, self.shared.patience)?;
         }
-        Ok(())
+        Ok(ring.queue.dispatch_scratch())
     }
 
     #[inline]
-    fn check_kind(&self, kind: CommandKind) -> Result<()> {
-        if kind == CommandKind::IndirectBuffer && self.shared.device.gpu.node().num_xcc() > 1 {
-            return Err(several_xccs(kind));
+    fn enter(
+        &mut self,
+        buffer: IndirectBuffer,
+        scope: FenceScope,
+        label: KernelLabel,
+    ) -> Result<u64> {
+        if let Engine::Pm4(_) = self.engine {
+            return self.pm4_enter(buffer, scope);
         }
-        Ok(())
+        let packet = Pm4Ib::new(buffer)
+            .barrier()
+            .acquire(scope)
+            .release(FenceScope::AGENT)
+            .completion(self.progress());
+        self.submit(&packet.encode(), label)
     }
 
     /// Submits packets as one operation: in front of them one that acquires, behind them one that
@@ -83,17 +96,18 @@ impl Core {
         self.submit(&last, label).map_err(|error| self.shared.lose(error))
     }
 
-    fn push_batches(&mut self, packets: &[(Packet, KernelLabel)]) -> Result<()> {
-        let most = usize::try_from(self.shared.ring.queue.size() / 4).unwrap_or(BATCH);
+    fn push_batches(&self, packets: &[(Packet, KernelLabel)]) -> Result<()> {
+        let one_by_one = |packets: &[(Packet, KernelLabel)]| {
+            packets.iter().try_for_each(|(packet, label)| self.push(packet, *label))
+        };
+        // What is shared may have to be held back.
+        let Engine::Own(ring) = &self.engine else { return one_by_one(packets) };
+        let most = usize::try_from(ring.queue.size() / 4).unwrap_or(BATCH);
         for batch in packets.chunks(most.clamp(1, BATCH)) {
-            match self.shared.ring.queue.submit_all(batch) {
+            match ring.queue.submit_all(batch) {
                 Ok(_) => {}
-                Err(error) if error.is_full() => {
-                    // Room for one at a time, as the device makes it.
-                    for (packet, label) in batch {
-                        self.push(packet, *label)?;
-                    }
-                }
+                // Room for one at a time, as the device makes it.
+                Err(error) if error.is_full() => one_by_one(batch)?,
                 Err(error) => return Err(error.into()),
             }
         }
@@ -102,9 +116,9 @@ impl Core {
 }
 
 #[cold]
-fn several_xccs(kind: CommandKind) -> Error {
-    let why = "the GPU has several XCCs: record it as packets";
-    CommandError::Stream { stream: "an AQL stream", kind, why }.into()
+fn packets_on_pm4(kind: CommandKind) -> Error {
+    let why = "its queue takes no AQL packets; use an AQL stream";
+    CommandError::Stream { stream: "a PM4 stream", kind, why }.into()
 }
 
 #[cold]

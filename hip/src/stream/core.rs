@@ -21,10 +21,13 @@ use aql::{BarrierAnd, FenceScope, Packet};
 use kfd::KernelLabel;
 use pm4::GpuAddr;
 
+use super::deferred::DeferredRecord;
 use super::kernarg::KernargRing;
+use super::pm4::Pm4Line;
 use super::request::StreamRequest;
 use super::retire::{ModulesInUse, Retire, RetireQueue};
-use super::shared::StreamShared;
+use super::ring::Ring;
+use super::shared::{Line, StreamShared};
 use crate::device::DeviceCore;
 use crate::error::{Error, Result};
 use crate::event::{Slot, SlotId};
@@ -41,10 +44,22 @@ const OWN_SLOTS: usize = 64;
 /// Slots that it takes or gives back at a time.
 const SLOT_BATCH: usize = 32;
 
+/// Where a stream's packets go.
+#[derive(Debug)]
+pub(crate) enum Engine {
+    /// An AQL queue of its own.
+    Own(Arc<Ring>),
+    /// An AQL queue that other streams use, too.
+    Shared(Arc<Ring>),
+    /// A PM4 queue.
+    Pm4(Box<Pm4Line>),
+}
+
 /// The owner's side of a stream.
 #[derive(Debug)]
 pub(crate) struct Core {
     pub shared: Arc<StreamShared>,
+    pub engine: Engine,
     /// Operations submitted.
     pub count: u64,
     /// Operations whose resources were given back.
@@ -62,19 +77,28 @@ pub(crate) struct Core {
     released: u64,
     retire: RetireQueue,
     pub modules: ModulesInUse,
+    /// Operations up to this one wait for a host function, or did.
+    pub host_bound: u64,
     /// Slots for the next events.
     slots: Vec<SlotId>,
-    pub patience: Duration,
     pub farewell: Duration,
 }
 
 impl Core {
     pub fn new(device: &Arc<DeviceCore>, request: &StreamRequest) -> Result<Self> {
         device.clock.start(&device.gpu)?;
-        let ring = device.rings.take(device, request)?;
         let kernarg = KernargRing::new(device, request.kernarg_bytes)?;
-        let shared = StreamShared::new(device, ring)?;
-        // The ring's creation checked that it is a power of two.
+        let (engine, line) = if request.pm4 {
+            let line = Pm4Line::new(device, request)?;
+            let watch = line.watch();
+            (Engine::Pm4(Box::new(line)), Line::Pm4(watch))
+        } else {
+            let ring = device.rings.take(device, request)?;
+            let line = Line::Aql(Arc::clone(&ring));
+            (if ring.is_shared { Engine::Shared(ring) } else { Engine::Own(ring) }, line)
+        };
+        let shared = StreamShared::new(device, line, request.patience)?;
+        // The queue's creation checked that it is a power of two.
         let records = usize::try_from(request.packets).unwrap_or(usize::MAX);
         Ok(Self {
             count: 0,
@@ -87,15 +111,22 @@ impl Core {
             released: 0,
             retire: RetireQueue::new(2 * records),
             modules: ModulesInUse::default(),
+            host_bound: 0,
             slots: Vec::with_capacity(OWN_SLOTS + SLOT_BATCH),
-            patience: request.patience,
             farewell: request.farewell,
             shared,
+            engine,
         })
     }
 
     pub fn device(&self) -> &Arc<DeviceCore> {
         &self.shared.device
+    }
+
+    /// Operations whose resources were given back.
+    #[inline]
+    pub const fn retired(&self) -> u64 {
+        self.retired
     }
 
     #[inline]
@@ -126,7 +157,7 @@ impl Core {
                 return Err(Error::InvalidArgument { call: "submit", what, value: 0 });
             }
             let middle = self.retired + (self.count - self.retired).div_ceil(2);
-            self.shared.wait_for(middle, self.patience)?;
+            self.shared.wait_for(middle, self.shared.patience)?;
             self.look()?;
         }
         Ok(())
@@ -181,34 +212,57 @@ impl Core {
 
     /// Makes instruction caches forget code that was replaced.
     fn invalidate_code(&mut self) -> Result<()> {
-        // A fence at system scope invalidates instruction and scalar caches, and what the L2 cache has
-        // of host memory.
-        let packet = BarrierAnd::noop().barrier().acquire(FenceScope::SYSTEM).encode();
+        if let Engine::Pm4(_) = self.engine {
+            return Ok(()); // every launch invalidates them
+        }
+        let device = self.device();
+        let packet = device.invalidation.packet(device)?;
         self.push(&packet, KernelLabel::NONE)
     }
 
-    /// A packet that is no operation of its own, in front of one.
-    pub fn push(&mut self, packet: &Packet, label: KernelLabel) -> Result<()> {
-        match self.shared.ring.queue.submit(packet, label) {
-            Ok(_) => Ok(()),
-            Err(error) => self.push_later(packet, label, error),
+    /// A packet of an AQL queue that is no operation of its own, in front of one.
+    #[inline]
+    pub fn push(&self, packet: &Packet, label: KernelLabel) -> Result<()> {
+        match &self.engine {
+            Engine::Own(ring) => match ring.queue.submit(packet, label) {
+                Ok(_) => Ok(()),
+                Err(error) => self.push_later(packet, label, error),
+            },
+            Engine::Shared(ring) => self.push_shared(ring, packet, label),
+            Engine::Pm4(_) => Err(not_aql()),
         }
     }
 
     #[cold]
-    fn push_later(&mut self, packet: &Packet, label: KernelLabel, error: kfd::Error) -> Result<()> {
-        let queue = &self.shared.ring.queue;
+    fn push_later(&self, packet: &Packet, label: KernelLabel, error: kfd::Error) -> Result<()> {
+        let Engine::Own(ring) = &self.engine else { return Err(error.into()) };
+        let patience = self.shared.patience;
         match error {
-            kfd::Error::Ring { cause: aql::Error::Full { .. }, .. } => {
-                queue.submit_within(packet, label, self.patience)?;
+            kfd::Error::ScratchTooSmall { needed, .. } => {
+                ring.queue.grow_scratch(needed, patience)?;
+                ring.queue.submit_within(packet, label, patience)?;
                 Ok(())
             }
-            kfd::Error::ScratchTooSmall { needed, .. } => {
-                queue.grow_scratch(needed, self.patience)?;
-                queue.submit_within(packet, label, self.patience)?;
+            error if error.is_full() => {
+                ring.queue.submit_within(packet, label, patience)?;
                 Ok(())
             }
             error => Err(error.into()),
+        }
+    }
+
+    /// Streams that share a queue: unless what comes is held back on the host.
+    fn push_shared(&self, ring: &Ring, packet: &Packet, label: KernelLabel) -> Result<()> {
+        let record = DeferredRecord { packet: *packet, label };
+        if self.shared.deferred.hold(&self.shared, record)? {
+            return Ok(());
+        }
+        match ring.submit(packet, label) {
+            Err(Error::Driver(error)) if error.is_full() => {
+                ring.queue.submit_within(packet, label, self.shared.patience)?;
+                Ok(())
+            }
+            result => result,
         }
     }
 
@@ -235,7 +289,7 @@ impl Core {
 
     /// Operation `number` was submitted.
     #[inline]
-    fn note(&mut self, number: u64) {
+    pub fn note(&mut self, number: u64) {
         let at = usize::try_from((number - 1) & self.mask()).unwrap_or(usize::MAX);
         if let Some(record) = self.records.get_mut(at) {
             *record = Record { kernarg_end: self.kernarg.head() };
@@ -249,8 +303,16 @@ impl Core {
     pub fn submit_two(&mut self, packets: &[(Packet, KernelLabel); 2]) -> Result<u64> {
         let number = self.count + 1;
         self.shared.progress.announce(number);
-        if let Err(error) = self.shared.ring.queue.submit_all(packets) {
-            self.submit_two_later(packets, error)?;
+        let submitted = match &self.engine {
+            Engine::Own(ring) => match ring.queue.submit_all(packets) {
+                Ok(_) => Ok(()),
+                Err(error) => self.submit_two_later(packets, error),
+            },
+            _ => packets.iter().try_for_each(|(packet, label)| self.push(packet, *label)),
+        };
+        if let Err(error) = submitted {
+            self.shared.progress.announce(self.count);
+            return Err(error);
         }
         self.note(number);
         Ok(number)
@@ -258,23 +320,16 @@ impl Core {
 
     #[cold]
     fn submit_two_later(
-        &mut self,
+        &self,
         packets: &[(Packet, KernelLabel); 2],
         error: kfd::Error,
     ) -> Result<()> {
-        let result = match error {
-            kfd::Error::Ring { cause: aql::Error::Full { .. }, .. } => {
-                let queue = &self.shared.ring.queue;
-                packets.iter().try_for_each(|(packet, label)| {
-                    queue.submit_within(packet, *label, self.patience).map(drop)
-                })
-            }
-            error => Err(error),
-        };
-        result.map_err(|error| {
-            self.shared.progress.announce(self.count);
-            error.into()
-        })
+        if !error.is_full() {
+            return Err(error.into());
+        }
+        packets
+            .iter()
+            .try_for_each(|(packet, label)| self.push_later(packet, *label, error.clone()))
     }
 
     /// The latest operation uses `what` until the device has passed it. [`Self::ready`] made room.
@@ -302,6 +357,11 @@ impl Core {
             return Ok(());
         }
         self.ready()?;
+        if let Engine::Pm4(_) = self.engine {
+            // Each of its operations does.
+            self.note_released();
+            return Ok(());
+        }
         let packet = BarrierAnd::noop().barrier().release(FenceScope::SYSTEM);
         self.submit(&packet.completion(self.progress()).encode(), KernelLabel::NONE)?;
         self.note_released();
@@ -368,7 +428,12 @@ impl Core {
         let modules = std::mem::take(&mut self.modules);
         let retire = std::mem::replace(&mut self.retire, RetireQueue::new(0));
         let graves = self.shared.exhume();
-        self.shared.ring.keep(Box::new((self.kernarg.buffer(), modules, retire, graves)));
+        let remains = (self.kernarg.buffer(), modules, retire, graves);
+        match &self.engine {
+            Engine::Own(ring) | Engine::Shared(ring) => ring.keep(Box::new(remains)),
+            // The queue goes first.
+            Engine::Pm4(line) => line.keep(Box::new(remains)),
+        }
     }
 
     /// Makes the staging memory hold at least `bytes`.
@@ -380,4 +445,10 @@ impl Core {
         self.staging = staging.into_boxed_slice();
         Ok(())
     }
+}
+
+#[cold]
+fn not_aql() -> Error {
+    let what = "an AQL packet, on a PM4 queue,";
+    Error::InvalidArgument { call: "submit", what, value: 0 }
 }

@@ -128,8 +128,8 @@ mod tests {
                     assert!(found.offset.is_multiple_of(align) && found.offset + bytes <= 16);
                     assert!(found.end - bytes >= head && found.end > tail);
                     for (offset, bytes_live, _) in &live {
-                        let apart = found.offset + bytes <= *offset
-                            || offset + bytes_live <= found.offset;
+                        let apart =
+                            found.offset + bytes <= *offset || offset + bytes_live <= found.offset;
                         assert!(apart, "{found:?} overlaps {offset}+{bytes_live}");
                     }
                     head = found.end;

@@ -2,7 +2,7 @@
 
 use pm4::GpuAddr;
 
-use super::core::Core;
+use super::core::{Core, Engine};
 use crate::device::same_device;
 use crate::error::{LaunchProblem, Result};
 use crate::launch::{Arguments, Cold, Function, Grid, Size};
@@ -35,12 +35,17 @@ impl Core {
             Some(place) => self.kernarg.addr(place.offset),
             None => GpuAddr::NULL,
         };
-        let packet = cold.packet(&size, kernarg, scope, self.progress())?;
         let head = self.kernarg.head();
         if let Some(place) = place {
             self.kernarg.take(place.end);
         }
-        match self.submit(&packet, cold.label) {
+        let submitted = if let Engine::Pm4(_) = self.engine {
+            self.pm4_launch(cold, &size, kernarg, scope)
+        } else {
+            let packet = cold.packet(&size, kernarg, scope, self.progress())?;
+            self.submit(&packet, cold.label)
+        };
+        match submitted {
             Ok(number) => {
                 self.modules.note(&cold.module, number);
                 Ok(())
@@ -65,14 +70,9 @@ impl Core {
         if layout.staging_bytes() > self.staging.len() {
             self.more_staging(cold)?;
         }
-        let queue = self.shared.ring.descriptor();
-        let filled = layout.fill(
-            &mut self.staging,
-            arguments,
-            size,
-            grid.dynamic_lds_bytes(),
-            queue,
-        );
+        let queue = self.queue_address();
+        let filled =
+            layout.fill(&mut self.staging, arguments, size, grid.dynamic_lds_bytes(), queue);
         if let Err(problem) = filled {
             return Err(cold.refuse(problem));
         }
@@ -87,6 +87,15 @@ impl Core {
         let packed = self.staging.get(..bytes as usize).unwrap_or_default();
         self.kernarg.write(place.offset, packed)?;
         Ok(Some(place))
+    }
+
+    /// Address of the queue's descriptor, for kernels that look at it.
+    #[inline]
+    pub fn queue_address(&self) -> u64 {
+        match &self.engine {
+            Engine::Own(ring) | Engine::Shared(ring) => ring.descriptor(),
+            Engine::Pm4(line) => line.descriptor(),
+        }
     }
 
     #[cold]

@@ -1,11 +1,14 @@
 //! [`Stream`]: ordered work on a GPU.
 
+mod code;
 mod command;
 mod core;
+mod deferred;
+mod host;
 mod kernarg;
 mod launch;
 mod order;
-pub(crate) mod progress;
+mod pm4;
 mod request;
 mod retire;
 mod ring;
@@ -14,8 +17,8 @@ mod shared;
 use std::sync::Arc;
 use std::time::Duration;
 
+pub(crate) use code::Invalidation;
 pub use request::StreamRequest;
-pub(crate) use progress::Progress;
 pub(crate) use ring::Rings;
 pub(crate) use shared::StreamShared;
 
@@ -110,7 +113,7 @@ impl Stream {
         }
         self.core.look()?;
         self.core.shared.device.shared.host_looked();
-        Ok(())
+        self.core.shared.check_host()
     }
 
     /// Whether everything given to it so far is done and the host can see what it wrote.
@@ -164,6 +167,19 @@ impl Stream {
     #[inline]
     pub fn submit(&mut self, command: &mut CommandBuffer) -> Result<Submission> {
         self.core.submit_command(command)
+    }
+
+    /// Calls `function` on the runtime's thread when everything given to the stream before is done;
+    /// what is given to the stream after this waits until it has returned. A panic in it is said by the
+    /// next synchronisation.
+    ///
+    /// The thread is started by the first such call. It calls one function after another, for all
+    /// streams; one that waits for the device gets [`Error::InHostFunction`].
+    ///
+    /// # Errors
+    /// As [`Stream::record`]; [`Error::Thread`]. The function is not called then.
+    pub fn host_call(&mut self, function: impl FnOnce() + Send + 'static) -> Result<()> {
+        self.core.host_call(Box::new(function))
     }
 
     /// Operations given to it so far; the device counts them when they are done.

@@ -6,7 +6,8 @@ use aql::{BarrierAnd, FenceScope};
 use kfd::KernelLabel;
 use pm4::GpuAddr;
 
-use super::core::Core;
+use super::core::{Core, Engine};
+use super::deferred::Pending;
 use super::retire::Retire;
 use crate::error::{Error, Result};
 use crate::event::{Event, SlotId};
@@ -22,12 +23,19 @@ impl Core {
         // Held by the event and by the recording.
         slot.start(true, 1);
         slot.gpu.store(self.index(), Ordering::Relaxed);
-        // The event's packet stamps it; the next counts the operation.
-        let stamp = BarrierAnd::noop().barrier().release(FenceScope::SYSTEM);
-        let stamp = stamp.completion(slot.addr()).encode();
-        let count = BarrierAnd::noop().barrier().completion(self.progress()).encode();
-        let none = KernelLabel::NONE;
-        if let Err(error) = self.submit_two(&[(stamp, none), (count, none)]) {
+        slot.host_bound.store(self.is_host_bound(), Ordering::Relaxed);
+        let addr = slot.addr();
+        let submitted = if let Engine::Pm4(_) = self.engine {
+            self.pm4_record(addr)
+        } else {
+            // The event's packet stamps it; the next counts the operation.
+            let stamp = BarrierAnd::noop().barrier().release(FenceScope::SYSTEM);
+            let stamp = stamp.completion(addr).encode();
+            let count = BarrierAnd::noop().barrier().completion(self.progress()).encode();
+            let none = KernelLabel::NONE;
+            self.submit_two(&[(stamp, none), (count, none)])
+        };
+        if let Err(error) = submitted {
             self.abandon_slot(id);
             return Err(error);
         }
@@ -52,17 +60,55 @@ impl Core {
             self.others_wrote();
             return Ok(());
         }
-        let addr = slot.addr();
+        let (addr, host_bound) = (slot.addr(), slot.is_host_bound());
         if let Err(error) = self.ready() {
             self.let_go(id);
             return Err(error);
         }
+        if host_bound {
+            return self.wait_for_host_bound(id, addr);
+        }
         self.wait_for_slot(id, addr)
+    }
+
+    /// A host function has to come first: no reason to hold up streams that share the queue.
+    #[cold]
+    fn wait_for_host_bound(&mut self, id: SlotId, addr: GpuAddr) -> Result<()> {
+        if let Engine::Shared(_) = self.engine {
+            // The job gives the pin back; the packet behind it needs none.
+            if let Err(error) = self.shared.deferred.hold_at(&self.shared, Pending::Gate(id)) {
+                self.let_go(id);
+                return Err(error);
+            }
+            let packet = BarrierAnd::noop().barrier().acquire(FenceScope::SYSTEM);
+            let packet = packet.completion(self.progress()).encode();
+            self.submit(&packet, KernelLabel::NONE)?;
+            return Ok(());
+        }
+        self.host_bound = self.count + 1;
+        self.wait_for_slot(id, addr)
+    }
+
+    /// Whether what was given to the stream so far may wait for a host function.
+    #[inline]
+    fn is_host_bound(&self) -> bool {
+        match self.engine {
+            Engine::Shared(_) => self.shared.deferred.is_active(),
+            _ => self.host_bound > self.retired(),
+        }
     }
 
     /// Submits the wait for a slot that the caller has pinned.
     #[inline]
     fn wait_for_slot(&mut self, id: SlotId, addr: GpuAddr) -> Result<()> {
+        if let Engine::Pm4(_) = self.engine {
+            if let Err(error) = self.pm4_wait(addr) {
+                self.let_go(id);
+                return Err(error);
+            }
+            self.retire(Retire::Slot(id));
+            return Ok(());
+        }
         let none = GpuAddr::NULL;
         let packet = BarrierAnd::new([addr, none, none, none, none])
             .barrier()

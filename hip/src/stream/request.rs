@@ -12,6 +12,8 @@ pub struct StreamRequest {
     pub(crate) scratch_bytes: u32,
     pub(crate) patience: Duration,
     pub(crate) farewell: Duration,
+    pub(crate) shared: bool,
+    pub(crate) pm4: bool,
 }
 
 impl StreamRequest {
@@ -24,7 +26,23 @@ impl StreamRequest {
             scratch_bytes: 0,
             patience: Duration::MAX,
             farewell: Duration::from_secs(10),
+            shared: false,
+            pm4: false,
         }
+    }
+
+    /// A stream on a PM4 queue of its own, otherwise as [`StreamRequest::aql`].
+    pub const fn pm4() -> Self {
+        let mut request = Self::aql();
+        request.pm4 = true;
+        request
+    }
+
+    /// Shares a hardware queue with other streams from the start, as AQL streams do when there are too
+    /// many of them.
+    pub const fn share(mut self) -> Self {
+        self.shared = true;
+        self
     }
 
     /// Packets that the ring holds, a power of two; so many operations can be in flight.

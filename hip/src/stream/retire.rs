@@ -59,11 +59,6 @@ impl RetireQueue {
             _ => None,
         }
     }
-
-    /// The operation that the first thing waits for.
-    pub fn first(&self) -> Option<u64> {
-        self.entries.front().map(|(operation, _)| *operation)
-    }
 }
 
 /// Modules whose code may be in use.

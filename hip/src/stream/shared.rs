@@ -1,16 +1,18 @@
 //! [`StreamShared`]: what others than a stream's owner need of it, to wait for it and to outlive it.
 
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
-use aql::{BarrierAnd, FenceScope};
-use kfd::{Buffer, KernelLabel, Signal, Until};
+use aql::{BarrierAnd, FenceScope, Packet};
+use kfd::{AnyQueue, Buffer, KernelLabel, Queue, QueueWatch, Signal, Until};
 
-use super::progress::{Broken, Progress};
+use super::deferred::Deferred;
 use super::ring::Ring;
 use crate::device::DeviceCore;
 use crate::error::{Error, Result};
+use crate::host::is_host_thread;
+use crate::protocol::{Broken, Progress};
 use crate::sync::lock;
 
 /// Value of a progress signal before the first operation; each one that is done takes one off.
@@ -25,11 +27,26 @@ const SLICE: Duration = Duration::from_millis(1);
 /// Memory that was dropped while the stream might use it, with the operation it may be used by.
 type Grave = (u64, Arc<Buffer>);
 
+/// What a stream's packets go to, as others than the owner may use it.
+#[derive(Debug)]
+pub(crate) enum Line {
+    /// An AQL queue: anybody may submit.
+    Aql(Arc<Ring>),
+    /// A PM4 queue: only the owner submits.
+    Pm4(QueueWatch),
+}
+
 /// A stream as others see it.
 #[derive(Debug)]
 pub(crate) struct StreamShared {
     pub device: Arc<DeviceCore>,
-    pub ring: Arc<Ring>,
+    pub line: Line,
+    /// Set when a host function of the stream has panicked; the next synchronisation says so.
+    pub host_panicked: AtomicBool,
+    /// What is held back on the host.
+    pub deferred: Deferred,
+    /// How long a call waits for room.
+    pub patience: Duration,
     /// Outlives the stream with whoever has to know what it has done.
     pub progress: Arc<Progress>,
     /// The device's count: `START` less the operations done.
@@ -42,11 +59,14 @@ pub(crate) struct StreamShared {
 }
 
 impl StreamShared {
-    pub fn new(device: &Arc<DeviceCore>, ring: Arc<Ring>) -> Result<Arc<Self>> {
+    pub fn new(device: &Arc<DeviceCore>, line: Line, patience: Duration) -> Result<Arc<Self>> {
         let shared = Arc::new(Self {
             word: device.gpu.create_silent_signal(START)?,
             device: Arc::clone(device),
-            ring,
+            line,
+            host_panicked: AtomicBool::new(false),
+            deferred: Deferred::default(),
+            patience,
             progress: Arc::new(Progress::new()),
             released: AtomicU64::new(0),
             lost: OnceLock::new(),
@@ -55,6 +75,30 @@ impl StreamShared {
         });
         device.add_stream(&shared);
         Ok(shared)
+    }
+
+    /// The queue, for waits.
+    pub fn queue(&self) -> &dyn AnyQueue {
+        match &self.line {
+            Line::Aql(ring) => &ring.queue,
+            Line::Pm4(watch) => watch,
+        }
+    }
+
+    /// The AQL queue.
+    pub fn ring(&self) -> Option<&Ring> {
+        match &self.line {
+            Line::Aql(ring) => Some(ring),
+            Line::Pm4(_) => None,
+        }
+    }
+
+    /// Submits a packet to the AQL queue, if there is room.
+    pub fn ring_submit(&self, packet: &Packet, label: KernelLabel) -> Result<()> {
+        match self.ring() {
+            Some(ring) => ring.submit(packet, label),
+            None => Ok(()), // such streams hold nothing back
+        }
     }
 
     /// Learns how many operations the device has passed.
@@ -85,7 +129,18 @@ impl StreamShared {
         if let Some(cause) = self.lost.get() {
             return Err(Error::StreamLost(Arc::clone(cause)));
         }
-        Ok(self.ring.queue.check()?)
+        match &self.line {
+            Line::Aql(ring) => Ok(ring.queue.check()?),
+            Line::Pm4(watch) => Ok(watch.check()?),
+        }
+    }
+
+    /// Says once that a host function has panicked.
+    pub fn check_host(&self) -> Result<()> {
+        if self.host_panicked.swap(false, Ordering::AcqRel) {
+            return Err(Error::HostFunction);
+        }
+        Ok(())
     }
 
     /// Waits until `count` operations are done, from any thread.
@@ -100,6 +155,9 @@ impl StreamShared {
 
     #[cold]
     fn wait_long(&self, count: u64, timeout: Duration) -> Result<()> {
+        if is_host_thread() {
+            return Err(Error::InHostFunction);
+        }
         let kernel = &**self.device.shared.kfd.kernel();
         let start = kernel.now();
         let waited = || kernel.now().saturating_sub(start);
@@ -138,39 +196,45 @@ impl StreamShared {
         timeout: Duration,
         waited: &dyn Fn() -> Duration,
     ) -> kfd::Result<()> {
-        let queue = &self.ring.queue;
         let left = || timeout.saturating_sub(waited());
-        // A packet behind everything submitted so far, whose completion raises an event.
+        if let Line::Aql(ring) = &self.line {
+            self.sleep_on(&ring.queue, left())?;
+        }
+        // What was held back on the host comes after that; and there may have been no room, or there is
+        // no packet for it: the word is looked at once a millisecond.
+        let bound = START.wrapping_sub_unsigned(count).wrapping_add(1);
+        let word = [(&self.word, Until::Below(bound))];
+        self.device.shared.kfd.wait_any(&word, &[self.queue()], left().max(SLICE)).map(drop)
+    }
+
+    /// Sleeps until a packet behind everything submitted so far has raised an event.
+    fn sleep_on(&self, queue: &Queue, timeout: Duration) -> kfd::Result<()> {
         let wake = self.device.gpu.create_signal(1)?;
         let packet = BarrierAnd::noop().barrier().completion(wake.addr()).encode();
         match queue.submit(&packet, KernelLabel::NONE) {
-            Ok(_) => {
-                queue.wait(&wake, Until::Below(1), left())?;
-            }
-            // No room for it: the word is looked at once a millisecond.
-            Err(kfd::Error::Ring { cause: aql::Error::Full { .. }, .. }) => {}
-            Err(error) => return Err(error),
+            Ok(_) => queue.wait(&wake, Until::Below(1), timeout).map(drop),
+            Err(error) if error.is_full() => Ok(()),
+            Err(error) => Err(error),
         }
-        // What is not in the ring yet comes after that packet.
-        let bound = START.wrapping_sub_unsigned(count).wrapping_add(1);
-        queue.wait(&self.word, Until::Below(bound), left().max(SLICE)).map(drop)
     }
 
     /// Waits until everything submitted so far is done, and its writes can be seen by the host.
     pub fn wait_idle(&self, timeout: Duration) -> Result<()> {
         let count = self.progress.submitted();
-        if self.released.load(Ordering::Acquire) < count {
+        let kernel = &**self.device.shared.kfd.kernel();
+        let start = kernel.now();
+        self.wait_for(count, timeout)?;
+        if self.released.load(Ordering::Acquire) < count
+            && let Line::Aql(ring) = &self.line
+        {
             // The owner has not asked for it yet.
-            let kernel = &**self.device.shared.kfd.kernel();
-            let start = kernel.now();
             let done = self.device.gpu.create_signal(1)?;
             let packet = BarrierAnd::noop().barrier().release(FenceScope::SYSTEM);
             let packet = packet.completion(done.addr()).encode();
-            self.ring.queue.submit_within(&packet, KernelLabel::NONE, timeout)?;
-            let left = timeout.saturating_sub(kernel.now().saturating_sub(start));
-            self.ring.queue.wait(&done, Until::Below(1), left)?;
+            let left = || timeout.saturating_sub(kernel.now().saturating_sub(start));
+            ring.queue.submit_within(&packet, KernelLabel::NONE, left())?;
+            ring.queue.wait(&done, Until::Below(1), left())?;
         }
-        self.wait_for(count, timeout)?;
         self.device.shared.host_looked();
         Ok(())
     }

@@ -34,12 +34,9 @@ pub struct LaunchState {
 }
 
 pub(super) fn compute(program: &Program, launch: &Launch) -> Result<LaunchState, Error> {
-    let (num_thread, dims, partial) = geometry(launch)?;
-    if launch.lds_bytes > MAX_LDS_BYTES {
-        return Err(Error::Lds { bytes: launch.lds_bytes, max: MAX_LDS_BYTES });
-    }
+    let (num_thread, dims, partial) = geometry(launch.grid, launch.group)?;
     let rsrc2 = ComputePgmRsrc2(program.rsrc2);
-    let lds = launch.lds_bytes.div_ceil(LDS_GRANULE);
+    let lds = lds_granules(launch.lds_bytes)?;
     let rsrc2 = rsrc2.set_lds_size(lds).unwrap_or(rsrc2);
     scratch(program, launch, rsrc2.scratch_en())?;
     let mut initiator =
@@ -63,9 +60,21 @@ pub(super) fn compute(program: &Program, launch: &Launch) -> Result<LaunchState,
     })
 }
 
+/// What `COMPUTE_PGM_RSRC2` has of the LDS of a group.
+#[inline]
+pub(super) fn lds_granules(bytes: u32) -> Result<u32, Error> {
+    if bytes > MAX_LDS_BYTES {
+        return Err(Error::Lds { bytes, max: MAX_LDS_BYTES });
+    }
+    Ok(bytes.div_ceil(LDS_GRANULE))
+}
+
 /// `COMPUTE_NUM_THREAD_*`, the number of groups, and whether the last of a row is partial.
-fn geometry(launch: &Launch) -> Result<([u32; 3], [u32; 3], bool), Error> {
-    let (grid, group) = (launch.grid, launch.group);
+#[inline]
+pub(super) fn geometry(
+    grid: [u32; 3],
+    group: [u32; 3],
+) -> Result<([u32; 3], [u32; 3], bool), Error> {
     for ((items, size), axis) in grid.iter().zip(group).zip([Axis::X, Axis::Y, Axis::Z]) {
         if *items == 0 || size == 0 {
             return Err(Error::Empty { axis });

@@ -234,3 +234,51 @@ fn bad_launches_are_refused_with_their_numbers() {
     let error = program.launch(&Launch { private_bytes: 4, scratch, ..launch() });
     assert_eq!(error, Err(Error::ScratchDisabled { bytes: 4 }));
 }
+
+#[test]
+fn a_template_gives_the_words_of_the_launch_state() {
+    let sets = [
+        Properties::KERNARG_SEGMENT_PTR,
+        Properties::empty(),
+        Properties::PRIVATE_SEGMENT_BUFFER | Properties::KERNARG_SEGMENT_PTR,
+        Properties::all(),
+    ];
+    let scratch = Scratch {
+        base: GpuAddr::new(0x7f00_1234_5600),
+        tmpring_size: 0x0001_1d00,
+        resource: [1, 2, 3, 4],
+    };
+    let mut compared = 0;
+    for target in Target::ALL {
+        for properties in sets {
+            let kernel = kernel(16, properties & Properties::from_bits_retain(0x29));
+            let program = Program::new(target, &kernel, Options::default()).unwrap();
+            let template = Template::new(&program).unwrap();
+            for (grid, group) in
+                [([4096, 1, 1], [256, 1, 1]), ([100, 50, 3], [16, 8, 2]), ([1, 1, 1], [1, 1, 1])]
+            {
+                let kernarg = GpuAddr::new(0x7f00_0030_0000);
+                let launch = Launch { grid, group, lds_bytes: 4096, kernarg, scratch, ..launch() };
+                let state = program.launch(&launch).unwrap();
+                let words = template.launch(grid, group, 4096, kernarg, &scratch).unwrap();
+                let mut found = std::vec::Vec::new();
+                words.emit(|piece| found.extend_from_slice(piece));
+                assert_eq!(found, self::words(&state), "{target} {properties:?} {grid:?}");
+                assert_eq!(found.len(), template.dwords());
+                compared += 1;
+            }
+            let refused = template.launch([0, 1, 1], [1; 3], 0, GpuAddr::NULL, &scratch);
+            assert!(refused.is_err());
+        }
+    }
+    assert_eq!(compared, 6 * 4 * 3);
+}
+
+#[test]
+fn a_kernel_with_other_user_registers_has_no_template() {
+    for other in [Properties::DISPATCH_PTR, Properties::QUEUE_PTR, Properties::DISPATCH_ID] {
+        let kernel = kernel(8, other | Properties::KERNARG_SEGMENT_PTR);
+        let program = Program::new(Target::Gfx11, &kernel, Options::default()).unwrap();
+        assert_eq!(Template::new(&program), None);
+    }
+}

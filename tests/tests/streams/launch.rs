@@ -8,22 +8,25 @@ use kfd::MemoryRequest;
 use kfd_model::{Model, Preset};
 use kfd_tests::{each_device, each_target, every_target};
 
-use super::{Adder, N, code};
+use super::{Adder, N, code, kinds};
 
 #[test]
 fn launches_run_in_order_on_every_target() {
     every_target(|device| {
         let adder = Adder::new(device);
-        let mut stream = adder.stream(StreamRequest::aql());
-        adder.set(0, |i| i as f32);
-        adder.set(1, |_| 1.0);
-        // c = a + b; a = c + b; c = a + b: a + 3 b, if in order.
-        for (to, a, b) in [(2, 0, 1), (0, 2, 1), (2, 0, 1)] {
-            adder.add(&mut stream, to, a, b);
+        for kind in kinds(&adder.device) {
+            let mut stream = adder.stream(kind);
+            adder.set(0, |i| i as f32);
+            adder.set(1, |_| 1.0);
+            // c = a + b; a = c + b; c = a + b: a + 3 b, if in order.
+            for (to, a, b) in [(2, 0, 1), (0, 2, 1), (2, 0, 1)] {
+                adder.add(&mut stream, to, a, b);
+            }
+            stream.synchronize().unwrap();
+            let sums = adder.get(2);
+            let right = sums.iter().zip(0..N).all(|(sum, i)| *sum == i as f32 + 3.0);
+            assert!(right, "{kind:?}: {sums:?}");
         }
-        stream.synchronize().unwrap();
-        let sums = adder.get(2);
-        assert!(sums.iter().zip(0..N).all(|(sum, i)| *sum == i as f32 + 3.0), "{sums:?}");
     });
 }
 
@@ -31,16 +34,17 @@ fn launches_run_in_order_on_every_target() {
 fn more_launches_than_ring_and_arguments_hold_all_run() {
     each_device(|device| {
         let adder = Adder::new(device);
-        let request = StreamRequest::aql().packets(64).kernarg_bytes(4096);
-        let mut stream = adder.stream(request);
-        adder.set(0, |i| i as f32);
-        adder.set(1, |_| 1.0);
-        for _ in 0..500 {
-            adder.add(&mut stream, 0, 0, 1);
+        for kind in kinds(&adder.device) {
+            let mut stream = adder.stream(kind.packets(64).kernarg_bytes(4096));
+            adder.set(0, |i| i as f32);
+            adder.set(1, |_| 1.0);
+            for _ in 0..500 {
+                adder.add(&mut stream, 0, 0, 1);
+            }
+            stream.synchronize().unwrap();
+            assert!((500..502).contains(&stream.submitted()));
+            assert_eq!(adder.get(0)[7], 507.0, "{kind:?}");
         }
-        stream.synchronize().unwrap();
-        assert_eq!(stream.submitted(), 501);
-        assert_eq!(adder.get(0)[7], 507.0);
     });
 }
 
@@ -48,20 +52,21 @@ fn more_launches_than_ring_and_arguments_hold_all_run() {
 fn a_ring_is_used_from_every_offset() {
     each_device(|device| {
         let adder = Adder::new(device);
-        adder.set(1, |_| 1.0);
-        let request = StreamRequest::aql().packets(64).kernarg_bytes(4096);
-        let mut stream = adder.stream(request);
-        let mut sum = 0.0;
-        adder.set(0, |_| 0.0);
-        // Bursts of a length that shares no factor with the ring's: each offset is the first of one.
-        for burst in 0..64 {
-            let launches = 3 + burst % 5;
-            for _ in 0..launches {
-                adder.add(&mut stream, 0, 0, 1);
-                sum += 1.0;
+        for kind in kinds(&adder.device) {
+            adder.set(1, |_| 1.0);
+            let mut stream = adder.stream(kind.packets(64).kernarg_bytes(4096));
+            let mut sum = 0.0;
+            adder.set(0, |_| 0.0);
+            // Bursts of changing lengths: each offset is the first of one.
+            for burst in 0..64 {
+                let launches = 3 + burst % 5;
+                for _ in 0..launches {
+                    adder.add(&mut stream, 0, 0, 1);
+                    sum += 1.0;
+                }
+                stream.synchronize().unwrap();
+                assert_eq!(adder.get(0)[N as usize - 1], sum, "{kind:?} burst {burst}");
             }
-            stream.synchronize().unwrap();
-            assert_eq!(adder.get(0)[N as usize - 1], sum, "burst {burst}");
         }
     });
 }
@@ -78,7 +83,10 @@ fn what_a_kernel_cannot_be_launched_with_is_refused_and_leaves_nothing() {
             other => panic!("{other:?}"),
         };
         assert!(matches!(refused(Grid::items([0, 1, 1], [64, 1, 1])), LaunchProblem::Empty { .. }));
-        assert!(matches!(refused(Grid::blocks([1, 1, 1], [64, 0, 1])), LaunchProblem::Empty { .. }));
+        assert!(matches!(
+            refused(Grid::blocks([1, 1, 1], [64, 0, 1])),
+            LaunchProblem::Empty { .. }
+        ));
         let over = refused(Grid::items([1, 1, 1], [1025, 1, 1]));
         assert!(matches!(over, LaunchProblem::Group { items: 1025, .. }), "{over:?}");
         let over = refused(Grid::blocks([1 << 27, 1, 1], [64, 1, 1]));
@@ -94,7 +102,9 @@ fn what_a_kernel_cannot_be_launched_with_is_refused_and_leaves_nothing() {
         assert_eq!(found, expected);
         let wide = stream.launch(&adder.vadd, &good, (a, b, c, u64::from(N)));
         let expected = ArgumentError::Size { index: 3, given: 8, expected: 4 };
-        assert!(matches!(wide, Err(Error::Launch { problem: LaunchProblem::Arguments(e), .. }) if e == expected));
+        assert!(
+            matches!(wide, Err(Error::Launch { problem: LaunchProblem::Arguments(e), .. }) if e == expected)
+        );
         assert_eq!(stream.submitted(), 0);
         stream.synchronize().unwrap();
         assert_eq!(stream.submitted(), 0);

@@ -1,7 +1,10 @@
 //! Streams: launches, order, refusals, waits.
 
 mod events;
+mod host;
 mod launch;
+mod lost;
+mod stress;
 
 use hip::{Device, Function, Memory, Module, Runtime, Stream, StreamRequest};
 use kfd::MemoryRequest;
@@ -10,6 +13,15 @@ use kfd::MemoryRequest;
 pub fn code(target: &str, program: &str) -> Vec<u8> {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/code-objects");
     std::fs::read(format!("{folder}/{program}.{target}.v5.co")).unwrap()
+}
+
+/// Streams of every kind that the device has: a queue of its own, a shared one, a PM4 queue.
+pub fn kinds(device: &Device) -> Vec<StreamRequest> {
+    let mut kinds = vec![StreamRequest::aql(), StreamRequest::aql().share()];
+    if device.gpu().node().num_xcc() == 1 {
+        kinds.push(StreamRequest::pm4());
+    }
+    kinds
 }
 
 /// A stream with `vadd`, and three vectors.
