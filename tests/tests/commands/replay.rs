@@ -1,0 +1,159 @@
+//! Random command sequences against the same on the CPU.
+
+use hip::{CommandRecorder, CommandRequest, KernelId, Memory, Stream, StreamRequest};
+use kfd_tests::{each_device, every_target};
+
+use super::{LONG, N, grid, requests, values, vector};
+use crate::streams::{Adder, kinds};
+
+/// A small generator of which nothing is asked but variety: xorshift.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, bound: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        usize::try_from(self.0 % bound as u64).unwrap()
+    }
+}
+
+const VECTORS: usize = 6;
+
+/// `v[c] = v[a] + v[b]`: arguments 0, 1 and 2.
+type Add = [usize; 3];
+
+struct Replay {
+    adder: Adder,
+    vectors: Vec<Memory>,
+    expected: Vec<Vec<f32>>,
+    random: Random,
+}
+
+impl Replay {
+    fn new(adder: Adder, seed: u64) -> Self {
+        let value = |index: usize| move |i: u32| (i as usize * 3 + index) as f32;
+        let vectors = (0..VECTORS).map(|index| vector(&adder, value(index))).collect();
+        let expected = (0..VECTORS).map(|index| (0..N).map(value(index)).collect()).collect();
+        Self { adder, vectors, expected, random: Random(seed) }
+    }
+
+    fn add(&mut self) -> Add {
+        [0; 3].map(|_| self.random.below(VECTORS))
+    }
+
+    fn replay(&mut self, adds: &[Add]) {
+        for [a, b, c] in adds {
+            let sum = self.expected[*a].iter().zip(&self.expected[*b]).map(|(a, b)| a + b);
+            self.expected[*c] = sum.collect();
+        }
+    }
+
+    /// Records `count` random kernels with barriers and times between them. In explicit order, a
+    /// barrier comes before whatever depends on what is not behind one.
+    fn record(
+        &mut self,
+        request: CommandRequest,
+        explicit: bool,
+        count: usize,
+    ) -> (hip::CommandBuffer, Vec<KernelId>, Vec<Add>) {
+        let request = if explicit { request.explicit_order() } else { request };
+        let mut recorder = CommandRecorder::new(&self.adder.device, request).unwrap();
+        let (mut ids, mut adds) = (Vec::new(), Vec::new());
+        let (mut read, mut written) = ([false; VECTORS], [false; VECTORS]);
+        for _ in 0..count {
+            let add @ [a, b, c] = self.add();
+            let depends = written[a] || written[b] || written[c] || read[c];
+            if explicit && depends || self.random.below(10) == 0 {
+                recorder.barrier();
+                (read, written) = ([false; VECTORS], [false; VECTORS]);
+            }
+            if self.random.below(12) == 0 {
+                recorder.time().unwrap();
+            }
+            (read[a], read[b], written[c]) = (true, true, true);
+            let [a, b, c] = [a, b, c].map(|index| &self.vectors[index]);
+            ids.push(recorder.kernel(&self.adder.vadd, &grid(), (a, b, c, N)).unwrap());
+            adds.push(add);
+        }
+        (recorder.finish().unwrap(), ids, adds)
+    }
+
+    fn run(&mut self, request: CommandRequest, explicit: bool, stream: &mut Stream, count: usize) {
+        let (mut command, ids, mut adds) = self.record(request, explicit, count);
+        for _ in 0..12 {
+            if !explicit {
+                for _ in 0..self.random.below(3) {
+                    let (kernel, argument) = (self.random.below(count), self.random.below(3));
+                    let to = self.random.below(VECTORS);
+                    let memory = &self.vectors[to];
+                    command.set_argument(ids[kernel], argument, memory).unwrap();
+                    adds[kernel][argument] = to;
+                }
+            }
+            if self.random.below(3) == 0 {
+                let add @ [a, b, c] = self.add();
+                let [a, b, c] = [a, b, c].map(|index| &self.vectors[index]);
+                stream.launch(&self.adder.vadd, &grid(), (a, b, c, N)).unwrap();
+                self.replay(&[add]);
+            }
+            stream.submit(&mut command).unwrap();
+            self.replay(&adds);
+        }
+        stream.synchronize_within(LONG).unwrap();
+        for (index, (memory, expected)) in self.vectors.iter().zip(&self.expected).enumerate() {
+            let bits = |values: &[f32]| values.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
+            assert_eq!(bits(&values(memory)), bits(expected), "vector {index}");
+        }
+    }
+}
+
+fn run_on(adder: impl Fn() -> Adder, request: StreamRequest, seed: u64, count: usize) {
+    let mut replay = Replay::new(adder(), seed);
+    let mut stream = replay.adder.stream(request.packets(64));
+    for request in requests(&replay.adder) {
+        for explicit in [false, true] {
+            replay.run(request.buffer_dwords(256), explicit, &mut stream, count);
+            replay.run(request.instances(2), explicit, &mut stream, count);
+        }
+    }
+}
+
+#[test]
+fn random_commands_compute_what_the_cpu_does_on_every_target_and_kind_of_stream() {
+    every_target(|device| {
+        for (index, request) in kinds(&Adder::new(device).device).into_iter().enumerate() {
+            if request_is_pm4(index) {
+                // PM4 streams take indirect buffers only.
+                pm4_run(&|| Adder::new(device), request, 5, 12);
+            } else {
+                run_on(|| Adder::new(device), request, 5, 12);
+            }
+        }
+    });
+}
+
+/// [`kinds`] has PM4 last.
+const fn request_is_pm4(index: usize) -> bool {
+    index == 2
+}
+
+fn pm4_run(adder: &dyn Fn() -> Adder, request: StreamRequest, seed: u64, count: usize) {
+    let mut replay = Replay::new(adder(), seed);
+    let mut stream = replay.adder.stream(request.packets(64));
+    for explicit in [false, true] {
+        let request = CommandRequest::new();
+        replay.run(request.buffer_dwords(256), explicit, &mut stream, count);
+        replay.run(request.instances(2), explicit, &mut stream, count);
+    }
+}
+
+#[test]
+fn long_random_commands_compute_what_the_cpu_does() {
+    each_device(|device| {
+        for seed in 1..4 {
+            run_on(|| Adder::new(device), StreamRequest::aql(), seed, 100);
+            pm4_run(&|| Adder::new(device), StreamRequest::pm4(), seed, 100);
+        }
+    });
+}
