@@ -225,6 +225,9 @@ impl CommandRecorder {
         let number = count("kernels", u32::try_from(number).unwrap_or(u32::MAX))?;
         let kernarg = self.pack(cold, grid, &size, arguments)?;
         let mut kernel = Kernel { cold: Arc::clone(cold), size, kernarg, packet: None };
+        if ib::wants_packet(&kernel) {
+            kernel.packet = Some(self.packets);
+        }
         if self.kind == CommandKind::IndirectBuffer {
             match ib::check(&kernel) {
                 Ok(()) => {}
@@ -244,10 +247,7 @@ impl CommandRecorder {
         if let Some(at) = layout.queue_at() {
             self.queue_words.push(kernarg.saturating_add(u32::try_from(at).unwrap_or(u32::MAX)));
         }
-        if ib::wants_packet(&kernel) {
-            kernel.packet = Some(self.packets);
-            self.packets += 1;
-        }
+        self.packets += u32::from(kernel.packet.is_some());
         self.begin();
         self.steps.push(Step::Kernel(number));
         self.is_open = true;

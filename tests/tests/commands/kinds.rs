@@ -38,6 +38,8 @@ fn everywhere(
             let mut recorder = CommandRecorder::new(&adder.device, request).unwrap();
             record(&mut recorder);
             let mut command = recorder.finish().unwrap();
+            let reason = command.reason();
+            assert!(!matches!(reason, Reason::Kernel(..)), "{reason}");
             let mut stream = adder.stream(kind);
             for round in 0..3 {
                 stream.submit(&mut command).unwrap();
