@@ -1,10 +1,11 @@
 //! [`Runtime`] and [`Device`]: the GPUs of this process, and what all streams share.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 
 use hsaco::DeviceTarget;
-use kfd::{Gpu, GpuId, Kfd, MemoryRequest};
+use kfd::{Gpu, GpuId, KernelLabel, Kfd, MemoryRequest};
 
 use crate::error::{Error, Result};
 use crate::event::{Clock, Slots};
@@ -23,6 +24,8 @@ pub(crate) struct Shared {
     /// Counts loads of code.
     code: AtomicU64,
     pub slots: Slots,
+    /// Numbers of kernels' names, for reports: kept for ever, so each name has one.
+    labels: Mutex<BTreeMap<Arc<str>, KernelLabel>>,
     pub host: HostThread,
 }
 
@@ -31,6 +34,19 @@ impl Shared {
     #[inline]
     pub fn epoch(&self) -> u64 {
         self.epoch.load(Ordering::Acquire)
+    }
+
+    /// The number of a kernel's name.
+    pub fn label(&self, name: &Arc<str>) -> KernelLabel {
+        let mut labels = lock(&self.labels);
+        match labels.get(name) {
+            Some(label) => *label,
+            None => {
+                let label = self.kfd.register_kernel(name);
+                labels.insert(Arc::clone(name), label);
+                label
+            }
+        }
     }
 
     /// The number of times that code was loaded. Read after [`Self::epoch`] has changed.
@@ -110,6 +126,7 @@ impl Runtime {
         let gpus = kfd.gpus();
         let shared = Arc::new(Shared {
             slots: Slots::new(),
+            labels: Mutex::default(),
             host: HostThread::new(),
             epoch: AtomicU64::new(1),
             code: AtomicU64::new(0),

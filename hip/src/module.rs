@@ -11,8 +11,8 @@ use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::launch::{Cold, Function};
 
-/// Services that this crate gives no kernel: their slots hold 0, and a kernel that uses one of them
-/// gets what the device library does then (printf prints nothing, malloc returns null).
+/// Services that this crate gives no kernel: their slots hold 0. What a kernel does that uses one of
+/// them all the same is up to its device library; AMD's follow the null pointer and fault.
 const LACKING: Needs = Needs::HOST_SERVICES
     .union(Needs::MULTIGRID_SYNC)
     .union(Needs::DEFAULT_QUEUE)
@@ -21,7 +21,7 @@ const LACKING: Needs = Needs::HOST_SERVICES
 /// What outlives the module while launches are in flight: its memory.
 #[derive(Debug)]
 pub(crate) struct ModuleCore {
-    _code: Buffer,
+    code: Buffer,
     managed: Vec<(Box<str>, Buffer)>,
     /// Address and bytes of each variable.
     variables: BTreeMap<Box<str>, (GpuAddr, u64)>,
@@ -82,7 +82,7 @@ impl Module {
         for (name, buffer) in &managed {
             variables.insert(name.clone(), (buffer.addr(), buffer.bytes()));
         }
-        let core = Arc::new(ModuleCore { _code: code, managed, variables });
+        let core = Arc::new(ModuleCore { code, managed, variables });
         let apertures = gpu.apertures();
         let high = |address: u64| GpuAddr::new(address).hi();
         let services = Services {
@@ -122,10 +122,19 @@ impl Module {
         found.ok_or_else(|| Error::NoVariable { name: name.to_owned() })
     }
 
-    /// The memory of a managed variable, which the host may read and write.
-    pub fn managed(&self, name: &str) -> Option<&Buffer> {
-        let mut all = self.core.managed.iter();
-        all.find(|(other, _)| **other == *name).map(|(_, buffer)| buffer)
+    /// The memory that a variable is in, and where: the host may read and write it while no kernel
+    /// does.
+    ///
+    /// # Errors
+    /// [`Error::NoVariable`].
+    pub fn variable_memory(&self, name: &str) -> Result<(&Buffer, u64)> {
+        let mut managed = self.core.managed.iter();
+        if let Some((_, buffer)) = managed.find(|(other, _)| **other == *name) {
+            return Ok((buffer, 0));
+        }
+        let (addr, _) = self.variable(name)?;
+        let code = &self.core.code;
+        Ok((code, addr.get().saturating_sub(code.addr().get())))
     }
 
     /// What its kernels need of the host beyond arguments.
@@ -133,7 +142,8 @@ impl Module {
         self.needs
     }
 
-    /// Services that its kernels declare and do not get here: their slots hold 0.
+    /// Services that its kernels declare and do not get here: their slots hold 0. A kernel may declare what
+    /// it does not use, so it is not refused; one that does use it most likely faults.
     pub fn lacking(&self) -> Needs {
         self.needs & LACKING
     }

@@ -76,8 +76,8 @@ pub use ids::{EventId, GpuId, KfdVersion, MemHandle, NodeId, QueueId};
 pub use ioctl::IoctlError;
 pub use memory::{AllocationInfo, Buffer, MemoryKind, MemoryRequest, Neighbours};
 pub use queue::{
-    AnyQueue, KernelLabel, Pm4Queue, Pm4QueueRequest, Queue, QueueKind, QueueRequest, QueueWatch, SdmaEngine,
-    SdmaQueue, SdmaQueueRequest, WaveState,
+    AnyQueue, KernelLabel, Pm4Queue, Pm4QueueRequest, Queue, QueueKind, QueueRequest, QueueWatch,
+    SdmaEngine, SdmaQueue, SdmaQueueRequest, WaveState,
 };
 pub use signal::Signal;
 pub use smi::{SmiEvent, SmiEvents};

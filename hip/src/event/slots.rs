@@ -16,7 +16,7 @@ use crate::sync::lock;
 /// Slots of the first block; each next one has twice as many.
 const FIRST: u32 = 64;
 /// Blocks: enough for [`SlotId::MAX`].
-const BLOCKS: usize = 18;
+const BLOCKS: usize = 19;
 
 /// A slot.
 #[derive(Debug)]

@@ -233,18 +233,18 @@ fn usual(to: &mut [u8; HIDDEN_BYTES], image: &[u64; HIDDEN_WORDS], size: &Size, 
     // Sizes of groups are not 0: `Grid::check`. A remainder is less than the group's size.
     let whole = |grid: u32, group: u16| grid.checked_div(u32::from(group)).unwrap_or(0);
     let rest = |grid: u32, group: u16| u64::from(grid.checked_rem(u32::from(group)).unwrap_or(0));
-    let mut words = *image;
-    let [first, second, third, ..] = &mut words;
-    *first = u64::from(whole(x, gx)) | u64::from(whole(y, gy)) << 32;
-    *second = u64::from(whole(z, gz)) | u64::from(gx) << 32 | u64::from(gy) << 48;
-    *third = u64::from(gz) | rest(x, gx) << 16 | rest(y, gy) << 32 | rest(z, gz) << 48;
-    if let Some(word) = words.get_mut(DIMENSIONS_WORD) {
-        *word = u64::from(size.dimensions());
-    }
-    if let Some(word) = words.get_mut(DYNAMIC_LDS_WORD) {
-        *word = u64::from(dynamic_lds);
-    }
-    for (place, word) in to.as_chunks_mut().0.iter_mut().zip(words) {
+    let words = to.as_chunks_mut::<8>().0;
+    for (place, word) in words.iter_mut().zip(image) {
         *place = word.to_le_bytes();
     }
+    let mut set = |at: usize, word: u64| {
+        if let Some(place) = words.get_mut(at) {
+            *place = word.to_le_bytes();
+        }
+    };
+    set(0, u64::from(whole(x, gx)) | u64::from(whole(y, gy)) << 32);
+    set(1, u64::from(whole(z, gz)) | u64::from(gx) << 32 | u64::from(gy) << 48);
+    set(2, u64::from(gz) | rest(x, gx) << 16 | rest(y, gy) << 32 | rest(z, gz) << 48);
+    set(DIMENSIONS_WORD, u64::from(size.dimensions()));
+    set(DYNAMIC_LDS_WORD, u64::from(dynamic_lds));
 }

@@ -93,7 +93,7 @@ impl Cold {
             limits,
             dispatch,
             private_bytes,
-            label: device.shared.kfd.register_kernel(&name),
+            label: device.shared.label(&name),
             device: Arc::clone(device),
             module: Arc::clone(module),
             needs: kernel.needs(),

@@ -180,13 +180,14 @@ impl Core {
             Err(cause) => Err(misaligned(line, cause)),
             Ok(release) => {
                 let dwords = dwords + END_DWORDS;
+                let fill = &fill;
                 let fill = |ring: &mut Ring<'_>| {
                     fill(ring);
                     ring.push(&EventWrite::CS_PARTIAL_FLUSH).push(&release);
                 };
-                match line.queue.submit(dwords, &fill) {
+                match line.queue.submit(dwords, fill) {
                     Err(error) if error.is_full() => {
-                        line.queue.submit_within(dwords, &fill, patience)
+                        line.queue.submit_within(dwords, fill, patience)
                     }
                     result => result,
                 }

@@ -45,6 +45,11 @@ impl StreamRequest {
         self
     }
 
+    /// Whether it asks for a shared queue.
+    pub const fn is_shared(&self) -> bool {
+        self.shared
+    }
+
     /// Packets that the ring holds, a power of two; so many operations can be in flight.
     pub const fn packets(mut self, packets: u32) -> Self {
         self.packets = packets;

@@ -366,12 +366,25 @@ impl Mapping {
 /// aligned.
 #[inline]
 unsafe fn store_words(to: NonNull<u8>, from: &[[u8; 8]]) {
-    let mut to = to.cast::<u64>();
-    for chunk in from {
-        // SAFETY: the caller vouches for the mapping and its alignment.
-        let word = unsafe { AtomicU64::from_ptr(to.as_ptr()) };
-        word.store(u64::from_ne_bytes(*chunk), Ordering::Relaxed);
+    /// Words stored in one round: kernel arguments are tens of words.
+    const ROUND: usize = 8;
+    let mut to = to.cast::<AtomicU64>();
+    let (rounds, rest) = from.as_chunks::<ROUND>();
+    for round in rounds {
+        // SAFETY: the caller vouches for the mapping and its alignment; `AtomicU64` has the layout of
+        // `u64`, may be written through a shared reference, and all access is atomic.
+        let words = unsafe { to.cast::<[AtomicU64; ROUND]>().as_ref() };
+        for (word, chunk) in words.iter().zip(round) {
+            word.store(u64::from_ne_bytes(*chunk), Ordering::Relaxed);
+        }
         // SAFETY: at most one past the end of what the caller vouches for.
+        to = unsafe { to.add(ROUND) };
+    }
+    for chunk in rest {
+        // SAFETY: as above, for one word.
+        let word = unsafe { to.as_ref() };
+        word.store(u64::from_ne_bytes(*chunk), Ordering::Relaxed);
+        // SAFETY: as above.
         to = unsafe { to.add(1) };
     }
 }

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use hip::{Error, Grid, LaunchProblem, Module, Runtime, Stream, StreamRequest};
-use hsaco::ArgumentError;
+use hsaco::{ArgumentError, Needs};
 use kfd::MemoryRequest;
-use kfd_model::{Model, Preset};
+use kfd_model::{Model, Preset, Target};
 use kfd_tests::{each_device, each_target, every_target};
 
 use super::{Adder, N, code, kinds};
@@ -174,5 +174,25 @@ fn memory_dropped_while_a_kernel_uses_it_outlives_the_kernel() {
         }
         stream.finish(Duration::from_secs(30)).unwrap();
         assert_eq!(adder.get(2)[0], 3.0);
+    });
+}
+
+#[test]
+fn a_pm4_stream_on_a_gpu_of_several_xccs_is_refused_with_the_reason() {
+    let model = Model::builder().gpu(Preset::of(Target::Gfx942)).build();
+    let runtime = Runtime::new(kfd::Kfd::open_on(model).unwrap()).unwrap();
+    let error = Stream::new(&runtime.devices()[0], StreamRequest::pm4()).unwrap_err();
+    assert!(error.to_string().contains("XCC") && error.to_string().contains("AQL"), "{error}");
+}
+
+#[test]
+fn a_module_says_which_services_its_kernels_declare_and_do_not_get() {
+    each_device(|device| {
+        let runtime = Runtime::new(device.kfd.clone()).unwrap();
+        let gpu = &runtime.devices()[0];
+        let load = |program| Module::load(gpu, &code(&device.target(), program)).unwrap();
+        assert_eq!(load("vadd").lacking(), Needs::empty());
+        assert!(load("printf").lacking().contains(Needs::HOSTCALL_BUFFER));
+        assert!(load("devmalloc").lacking().contains(Needs::HEAP));
     });
 }

@@ -4,6 +4,7 @@ mod events;
 mod host;
 mod launch;
 mod lost;
+mod programs;
 mod stress;
 
 use hip::{Device, Function, Memory, Module, Runtime, Stream, StreamRequest};
@@ -28,7 +29,6 @@ pub fn kinds(device: &Device) -> Vec<StreamRequest> {
 pub struct Adder {
     pub runtime: Runtime,
     pub device: Device,
-    pub module: Module,
     pub vadd: Function,
     pub vectors: [Memory; 3],
 }
@@ -47,7 +47,7 @@ impl Adder {
         let vadd = module.function("vadd").unwrap();
         let vector = |_| device.allocate(&MemoryRequest::gtt(u64::from(N) * 4)).unwrap();
         let vectors = [0, 1, 2].map(vector);
-        Self { vectors, vadd, module, device, runtime }
+        Self { vectors, vadd, device, runtime }
     }
 
     pub fn stream(&self, request: StreamRequest) -> Stream {
