@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, Weak};
 use hsaco::DeviceTarget;
 use kfd::{Gpu, GpuId, KernelLabel, Kfd, MemoryRequest};
 
+use crate::copy::Blit;
 use crate::error::{Error, Result};
 use crate::event::{Clock, Slots};
 use crate::host::HostThread;
@@ -80,6 +81,8 @@ pub(crate) struct DeviceCore {
     pub max_lds_bytes: u32,
     pub clock: Clock,
     pub rings: Rings,
+    /// The blit kernels, once a stream has needed them, while one still does.
+    pub blit: Mutex<Weak<Blit>>,
     pub invalidation: Invalidation,
     /// Live streams, for whoever has to know that nothing runs any more.
     streams: Mutex<Vec<Weak<StreamShared>>>,
@@ -148,6 +151,7 @@ impl Runtime {
                     clock: Clock::default(),
                     rings: Rings::new(gpu.node().properties.num_cp_queues),
                     invalidation: Invalidation::default(),
+                    blit: Mutex::default(),
                     streams: Mutex::default(),
                     gpu,
                 }),

@@ -67,6 +67,9 @@ pub enum Error {
         #[source]
         problem: LaunchProblem,
     },
+    /// A copy or fill was refused before anything was submitted.
+    #[error(transparent)]
+    Copy(#[from] crate::copy::CopyError),
     /// A stream, an event or a function of one device was used with another's.
     #[error("{what} belongs to GPU {found}, the stream to GPU {expected}")]
     OtherDevice {

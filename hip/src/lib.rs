@@ -6,11 +6,11 @@
 //!    │                       ├── Module::load() ──> Module ── function() ──> Function
 //!    │                       │                      code in GPU memory       all that can be decided
 //!    │                       │                                               before a launch is
-//!    │                       └── Stream::new() ──> Stream ── launch(), record(), wait(), host_call()
-//!    │                                               │       operations, in order
+//!    │                       └── Stream::new() ──> Stream ── launch(), copy(), fill(), record(), wait(),
+//!    │                                               │       host_call(): operations, in order
 //!    └── Event::new() ──> Event <── record() ────────┤
 //!                           │                        ├─ an AQL queue of its own, or one that several
-//!                           └─ waits on any device,  │  share, or a PM4 queue
+//!                           └─ waits on any device,  │  share, or a PM4 queue; an SDMA queue for copies
 //!                              queries, time         ├─ a ring of kernel arguments
 //!                                                    └─ a word in which the device counts
 //! ```
@@ -56,6 +56,8 @@
 #[cfg(not(loom))]
 mod command;
 #[cfg(not(loom))]
+mod copy;
+#[cfg(not(loom))]
 mod device;
 #[cfg(not(loom))]
 mod error;
@@ -83,6 +85,8 @@ pub use command::{
     CommandBuffer, CommandError, CommandKind, CommandRecorder, CommandRequest, KernelId, Reason,
     Submission, TimeId,
 };
+#[cfg(not(loom))]
+pub use copy::{CopyEngine, CopyError, CopyRequest, Extent, Layout, Pattern, Place, Side};
 #[cfg(not(loom))]
 pub use device::{Device, Runtime};
 #[cfg(not(loom))]

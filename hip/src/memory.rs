@@ -52,6 +52,11 @@ impl Memory {
         &self.buffer
     }
 
+    /// Devices that it is mapped on; the first is the one it is of.
+    pub(crate) fn devices(&self) -> &[Arc<DeviceCore>] {
+        &self.devices
+    }
+
     /// Maps it on another device.
     ///
     /// # Errors

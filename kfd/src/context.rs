@@ -96,6 +96,23 @@ impl Context {
         Ok(())
     }
 
+    /// The 64-bit word at `address`, which is a multiple of 8, when it is in memory of signals.
+    pub fn shared_word(&self, address: u64) -> Option<u64> {
+        let shared = lock(&self.shared);
+        let holds = |memory: &&Arc<Allocation>| {
+            let start = memory.addr().get();
+            address >= start && address - start < memory.info().bytes
+        };
+        let memory = shared.iter().find(holds)?;
+        let word = memory.mapping().ok()?.u64(address - memory.addr().get()).ok()?;
+        Some(word.load(Ordering::Acquire))
+    }
+
+    /// Events in use.
+    pub fn event_count(&self) -> u32 {
+        lock(&self.events).events.as_ref().map_or(0, |events| events.count())
+    }
+
     /// The events, made on the first call, with the event page on the GPU at `index`.
     pub fn events(&self, index: usize) -> Result<Arc<Events>> {
         let mut state = lock(&self.events);

@@ -98,6 +98,11 @@ impl Events {
         Ok(events)
     }
 
+    /// How many there are.
+    pub fn count(&self) -> u32 {
+        u32::try_from(lock(&self.all).len()).unwrap_or(u32::MAX)
+    }
+
     /// Whether KFD's waits cannot miss a wake-up.
     pub fn has_age(&self) -> bool {
         self.has_age

@@ -9,6 +9,7 @@ macro_rules! id {
             Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash,
             FromBytes, IntoBytes, Immutable, KnownLayout,
         )]
+        #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
         #[repr(transparent)]
         pub struct $name(pub $raw);
 

@@ -61,6 +61,7 @@ mod queue;
 pub mod report;
 mod signal;
 mod smi;
+pub mod snapshot;
 mod svm;
 pub mod sys;
 pub mod topology;
@@ -81,5 +82,6 @@ pub use queue::{
 };
 pub use signal::Signal;
 pub use smi::{SmiEvent, SmiEvents};
+pub use snapshot::Snapshot;
 pub use svm::{SvmAccess, SvmPlace, SvmRange, SvmSetting};
 pub use wait::Until;

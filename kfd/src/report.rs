@@ -7,6 +7,7 @@ use pm4::GpuAddr;
 use crate::ids::{GpuId, QueueId};
 use crate::memory::{AllocationInfo, Neighbours};
 use crate::queue::QueueKind;
+use crate::snapshot::Snapshot;
 
 /// What stopped a GPU for this process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -262,6 +263,8 @@ pub struct HangReport {
     pub queue: Option<QueueState>,
     /// The packet at the read index, decoded.
     pub packet: Option<String>,
+    /// What every queue stood at. Empty after a wait of less than 10 ms: that was a look and no hang.
+    pub snapshot: Snapshot,
 }
 
 impl fmt::Display for HangReport {
@@ -273,7 +276,12 @@ impl fmt::Display for HangReport {
         if let Some(packet) = &self.packet {
             write!(f, "; stands at {packet}")?;
         }
-        Ok(())
+        let queue = self.queue.as_ref().map(|state| state.queue);
+        let Some(record) = self.snapshot.queues.iter().find(|record| Some(record.queue) == queue)
+        else {
+            return Ok(());
+        };
+        record.waits.iter().try_for_each(|wait| write!(f, "; waits for {wait}"))
     }
 }
 

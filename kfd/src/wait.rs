@@ -111,6 +111,7 @@ impl Wait<'_> {
             }
             for queue in self.queues {
                 queue.ring_again();
+                queue.core().note(queue.look(), kernel.now());
             }
             let fired = events.wait(&watched, milliseconds(left.min(longest)))?;
             self.context.record(&fired)?;
@@ -130,6 +131,7 @@ impl Wait<'_> {
             value: self.signals.first().map_or(0, |(signal, _)| signal.value()),
             queue: self.queues.first().map(|queue| queue.state(self.context)),
             packet: self.queues.first().and_then(|queue| queue.current_packet(self.context)),
+            snapshot: self.context.snapshot_after(waited),
         };
         Err(Error::Timeout(Arc::new(report)))
     }

@@ -166,6 +166,7 @@ fn every_pm4_field_and_opcode_agrees_with_linuxs_macros() {
 const SDMA_PACKETS: &[(&str, &[Field], &[Field])] = &[
     ("NOP", sdma::layouts::nop::FIELDS, &[]),
     ("COPY_LINEAR", sdma::layouts::copy_linear::FIELDS, sdma::layouts::copy_linear_v6::FIELDS),
+    ("COPY_BROADCAST_LINEAR", sdma::layouts::copy_broadcast::FIELDS, &[]),
     ("COPY_LINEAR_SUBWIN", sdma::layouts::subwin::FIELDS, sdma::layouts::subwin_v6::FIELDS),
     (
         "WRITE_UNTILED",
@@ -208,7 +209,9 @@ fn every_sdma_field_is_where_linuxs_headers_have_it() {
                 let (dword, name, high, low) = key.clone();
                 let narrower = match (*version, *packet, name.as_str()) {
                     // Narrower on the older engines: the versions' limits say so.
-                    ("v4", "COPY_LINEAR" | "CONSTANT_FILL", "count") => 21,
+                    ("v4", "COPY_LINEAR" | "COPY_BROADCAST_LINEAR" | "CONSTANT_FILL", "count") => {
+                        21
+                    }
                     ("v4", "COPY_LINEAR_SUBWIN", "src_z" | "dst_z" | "rect_z") => 10,
                     // The address is a multiple of 32 bytes.
                     (_, "INDIRECT", "ib_base_31_0") => {

@@ -53,6 +53,30 @@ fn every_cited_section_of_the_abi_document_exists() {
     assert!(cited > 50, "only {cited} citations were found: is the mark still the same?");
 }
 
+/// Names in backquotes that look like those of tests: three words or more, joined.
+fn test_names(document: &str) -> BTreeSet<&str> {
+    let is_name = |name: &&str| {
+        let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
+        name.matches('_').count() >= 3 && name.chars().all(plain)
+    };
+    document.split('`').skip(1).step_by(2).filter(is_name).collect()
+}
+
+#[test]
+fn every_test_that_the_list_of_queue_bugs_names_exists() {
+    let document = fs::read_to_string(root().join("docs/queue-bugs.md")).unwrap();
+    let mut files = Vec::new();
+    sources(&root(), &mut files);
+    let code: String = files.iter().map(|file| fs::read_to_string(file).unwrap()).collect();
+    let names = test_names(&document);
+    assert!(names.len() > 30, "only {} names were found", names.len());
+    for name in names {
+        assert!(code.contains(&format!("fn {name}(")), "docs/queue-bugs.md names {name}");
+    }
+    let rows = document.lines().filter(|line| line.starts_with("| ") && line.contains(" | "));
+    assert_eq!(rows.count(), 2 + 23, "a row for each bug, and the head");
+}
+
 #[test]
 fn every_section_of_the_abi_document_names_its_source() {
     let document = fs::read_to_string(root().join("docs/ABI.md")).unwrap();

@@ -129,7 +129,7 @@ fn kernels_call_host_functions_over_the_stack_transport() {
         host.run(object, "call_host", (items.into(), items), &arguments);
         let expected: Vec<u64> = (0..u64::from(items)).flat_map(|t| [1007, t * 1000]).collect();
         assert_eq!(u64s(&output), expected);
-        assert_eq!(calls.load(Ordering::Relaxed), items.into());
+        assert_eq!(calls.load(Ordering::Relaxed), u64::from(items));
         host.finish();
     });
 }

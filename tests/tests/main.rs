@@ -3,11 +3,14 @@
 
 mod commands;
 mod contract;
+mod copies;
 mod dispatch;
 mod docs;
 mod driver_example;
 mod driver_memory;
+mod driver_pm4;
 mod driver_queue;
+mod driver_sdma;
 mod faults;
 mod fork;
 mod hostcall;

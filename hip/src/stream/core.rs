@@ -28,6 +28,7 @@ use super::request::StreamRequest;
 use super::retire::{ModulesInUse, Retire, RetireQueue};
 use super::ring::Ring;
 use super::shared::{Line, StreamShared};
+use crate::copy::Copies;
 use crate::device::DeviceCore;
 use crate::error::{Error, Result};
 use crate::event::{Slot, SlotId};
@@ -81,6 +82,8 @@ pub(crate) struct Core {
     pub host_bound: u64,
     /// Slots for the next events.
     slots: Vec<SlotId>,
+    /// What copies and fills need besides.
+    pub copies: Copies,
     pub farewell: Duration,
 }
 
@@ -113,6 +116,7 @@ impl Core {
             modules: ModulesInUse::default(),
             host_bound: 0,
             slots: Vec::with_capacity(OWN_SLOTS + SLOT_BATCH),
+            copies: Copies::new(&request.copies),
             farewell: request.farewell,
             shared,
             engine,
@@ -425,10 +429,11 @@ impl Core {
             self.shared.word.set(0);
             return;
         }
+        let copies = self.copies.take();
         let modules = std::mem::take(&mut self.modules);
         let retire = std::mem::replace(&mut self.retire, RetireQueue::new(0));
         let graves = self.shared.exhume();
-        let remains = (self.kernarg.buffer(), modules, retire, graves);
+        let remains = (copies, self.kernarg.buffer(), modules, retire, graves);
         match &self.engine {
             Engine::Own(ring) | Engine::Shared(ring) => ring.keep(Box::new(remains)),
             // The queue goes first.

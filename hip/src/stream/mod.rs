@@ -19,10 +19,11 @@ use std::time::Duration;
 
 pub(crate) use code::Invalidation;
 pub use request::StreamRequest;
+pub(crate) use retire::Retire;
 pub(crate) use ring::Rings;
 pub(crate) use shared::StreamShared;
 
-use self::core::Core;
+pub(crate) use self::core::Core;
 use crate::command::{CommandBuffer, Submission};
 use crate::device::Device;
 use crate::error::{Error, Result};
@@ -56,6 +57,11 @@ impl Stream {
     /// [`Error::Driver`] as [`kfd::Gpu::create_queue`].
     pub fn new(device: &Device, request: StreamRequest) -> Result<Self> {
         Ok(Self { core: Core::new(&device.core, &request)? })
+    }
+
+    /// The owner's side, for operations of other kinds.
+    pub(crate) fn core(&mut self) -> &mut Core {
+        &mut self.core
     }
 
     /// The device it is on.

@@ -98,9 +98,36 @@ impl Core {
         }
     }
 
+    /// Has the device set a slot once everything so far is done and its writes are released to
+    /// everybody. An operation that waits for the slot, and holds it until then, has to follow.
+    /// [`Self::ready`] made room.
+    pub fn set_slot(&mut self) -> Result<(SlotId, GpuAddr)> {
+        let (id, addr) = self.start_slot(1)?;
+        let submitted = if let Engine::Pm4(_) = self.engine {
+            self.pm4_set(addr).and_then(|_| self.ready())
+        } else {
+            let packet = BarrierAnd::noop().barrier().release(FenceScope::SYSTEM);
+            self.push(&packet.completion(addr).encode(), KernelLabel::NONE)
+        };
+        if let Err(error) = submitted {
+            self.abandon_slot(id);
+            return Err(error);
+        }
+        Ok((id, addr))
+    }
+
+    /// A pending slot with so many holders.
+    pub fn start_slot(&mut self, holders: i64) -> Result<(SlotId, GpuAddr)> {
+        let id = self.take_slot()?;
+        let Some(slot) = self.slot(id) else { return Err(lost_slot(id)) };
+        slot.start(false, holders);
+        slot.gpu.store(self.index(), Ordering::Relaxed);
+        Ok((id, slot.addr()))
+    }
+
     /// Submits the wait for a slot that the caller has pinned.
     #[inline]
-    fn wait_for_slot(&mut self, id: SlotId, addr: GpuAddr) -> Result<()> {
+    pub fn wait_for_slot(&mut self, id: SlotId, addr: GpuAddr) -> Result<()> {
         if let Engine::Pm4(_) = self.engine {
             if let Err(error) = self.pm4_wait(addr) {
                 self.let_go(id);

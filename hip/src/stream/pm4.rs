@@ -327,6 +327,17 @@ impl Core {
         }
     }
 
+    /// Sets a slot to 0 once everything before is done and written back.
+    pub fn pm4_set(&mut self, slot: GpuAddr) -> Result<u64> {
+        let line = self.pm4()?;
+        match line.release.write_64(GpuAddr::new(slot.get() + 8), 0) {
+            Ok(value) => self.pm4_submit(ReleaseMem::DWORDS, |ring| {
+                ring.push(&value);
+            }),
+            Err(cause) => Err(misaligned(line, cause).into()),
+        }
+    }
+
     /// Waits until a signal's value is 0, and acquires at system scope.
     #[inline]
     pub fn pm4_wait(&mut self, signal: GpuAddr) -> Result<u64> {

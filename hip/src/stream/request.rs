@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::copy::CopyRequest;
+
 /// What stream to make. Everything has a default.
 #[derive(Clone, Copy, Debug)]
 #[must_use]
@@ -12,6 +14,7 @@ pub struct StreamRequest {
     pub(crate) scratch_bytes: u32,
     pub(crate) patience: Duration,
     pub(crate) farewell: Duration,
+    pub(crate) copies: CopyRequest,
     pub(crate) shared: bool,
     pub(crate) pm4: bool,
 }
@@ -26,6 +29,7 @@ impl StreamRequest {
             scratch_bytes: 0,
             patience: Duration::MAX,
             farewell: Duration::from_secs(10),
+            copies: CopyRequest::new(),
             shared: false,
             pm4: false,
         }
@@ -80,6 +84,12 @@ impl StreamRequest {
     /// default: it ends when there is room or the device is lost.
     pub const fn patience(mut self, patience: Duration) -> Self {
         self.patience = patience;
+        self
+    }
+
+    /// How copies and fills are done.
+    pub const fn copies(mut self, copies: CopyRequest) -> Self {
+        self.copies = copies;
         self
     }
 

@@ -28,9 +28,14 @@ pub enum Command {
     Devices(DeviceArgs),
     /// Run compiled kernels and compare every result with the CPU.
     Selftest(SelftestArgs),
-    /// Show compute and copy queues: of this process, and of others from sysfs.
-    Queues(DeviceArgs),
-    /// Decode AQL packets from a file or from hex.
+    /// Show compute and copy queues: live rings of this process or of a program's snapshot, and
+    /// what the kernel tells of other processes.
+    Queues(QueuesArgs),
+    /// Show live rings again and again; on a terminal `q` and ^C end it.
+    Watch(WatchArgs),
+    /// Save live rings to a file that `decode --from` shows.
+    Capture(CaptureArgs),
+    /// Decode packets from a file or from hex, or show what `capture` or a program saved.
     Decode(DecodeArgs),
     /// Scan a code object: which instructions it uses, and which of them the software GPU lacks.
     Isa(IsaArgs),
@@ -87,6 +92,52 @@ pub struct DeviceArgs {
     pub hardware: bool,
 }
 
+/// Arguments of `queues`.
+#[derive(Clone, Debug, Args)]
+pub struct QueuesArgs {
+    /// Which device.
+    #[command(flatten)]
+    pub device: DeviceArgs,
+
+    /// Show the rings in this file, which a program wrote with `kfd::Snapshot::save`; `-` reads
+    /// standard input.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["model", "hardware"])]
+    pub from: Option<PathBuf>,
+}
+
+/// Arguments of `watch`.
+#[derive(Clone, Debug, Args)]
+pub struct WatchArgs {
+    /// Which device; a small workload of this process keeps its rings moving.
+    #[command(flatten)]
+    pub device: DeviceArgs,
+
+    /// Show the rings in this file, which a program writes anew with `kfd::Snapshot::save`.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["model", "hardware"])]
+    pub from: Option<PathBuf>,
+
+    /// Time between two looks, in milliseconds, 10 at least.
+    #[arg(short = 's', long, value_name = "MS", default_value_t = 1000)]
+    pub interval: u64,
+
+    /// End after so many looks.
+    #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub count: Option<u64>,
+}
+
+/// Arguments of `capture`.
+#[derive(Clone, Debug, Args)]
+pub struct CaptureArgs {
+    /// Where to; a file that is there is replaced.
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+
+    /// Which device; a small workload of this process fills the rings. A program saves its own with
+    /// `kfd::Snapshot::save`.
+    #[command(flatten)]
+    pub device: DeviceArgs,
+}
+
 /// Arguments of `selftest`.
 #[derive(Clone, Debug, Args)]
 pub struct SelftestArgs {
@@ -123,7 +174,7 @@ fn parse_target(text: &str) -> Result<pm4::Target, String> {
 /// Arguments of `decode`.
 #[derive(Clone, Debug, Args)]
 pub struct DecodeArgs {
-    /// A file of packets, as they are in memory; `-` reads standard input.
+    /// A file of packets, as they are in memory, or a snapshot of rings; `-` reads standard input.
     #[arg(long, value_name = "FILE", conflicts_with = "hex")]
     pub from: Option<PathBuf>,
 

@@ -44,6 +44,12 @@ impl Output {
         !self.json && io::stderr().is_terminal()
     }
 
+    /// Whether text goes to a terminal: a screen may be cleared.
+    pub fn is_text_terminal(&self) -> bool {
+        use std::io::IsTerminal;
+        !self.json && io::stdout().is_terminal()
+    }
+
     /// A line before a long report, as text only.
     pub fn line(&self, text: &str) -> Result<(), Failure> {
         if !self.json {

@@ -128,6 +128,62 @@ mod model {
         assert!(this["gpus"][0]["vram_bytes"].as_u64().is_some());
     }
 
+    /// The three rings wait for each other, and the report says for what.
+    #[test]
+    fn queues_shows_what_each_ring_waits_for() {
+        let (code, value) = json(&["queues", "--model", "gfx90a"]);
+        assert_eq!(code, 0);
+        let queues = value["rings"]["snapshot"]["queues"].as_array().unwrap();
+        assert_eq!(queues.len(), 3, "{value:#}");
+        for queue in queues {
+            assert_eq!(queue["waits"].as_array().unwrap().len(), 1, "{queue:#}");
+            assert_eq!(queue["waits"][0]["value"], 1);
+        }
+        let named_by = |n: usize| queues[n]["waits"][0]["named_by"].as_array().unwrap().len();
+        assert_eq!([named_by(0), named_by(1), named_by(2)], [0, 1, 1]);
+        let output = probe(&["queues", "--model", "gfx90a"]);
+        let text = stdout(&output);
+        assert!(text.contains("WAIT_REG_MEM") && text.contains("POLL_REGMEM"), "{text}");
+        assert!(text.contains("waits for") && text.contains("named by"), "{text}");
+    }
+
+    #[test]
+    fn a_capture_is_shown_later_by_decode_queues_and_watch() {
+        let file = std::env::temp_dir().join(format!("kfd-probe-rings-{}", std::process::id()));
+        let path = file.to_str().unwrap();
+        let (code, value) = json(&["capture", "--model", "gfx1100", path]);
+        assert_eq!((code, &value["queues"]), (0, &serde_json::json!(3)));
+        let (code, value) = json(&["decode", "--from", path]);
+        assert_eq!(code, 0);
+        let queues = value["snapshot"]["queues"].as_array().unwrap();
+        assert_eq!(queues.len(), 3);
+        assert_eq!(queues[1]["target"], "gfx1100");
+        for command in [&["queues", "--from", path][..], &["watch", "-n", "1", "--from", path]] {
+            let output = probe(command);
+            assert_eq!(self::code(&output), 0);
+            let text = stdout(&output);
+            assert!(text.contains("POLL_REGMEM") && !text.contains('\x1b'), "{text}");
+        }
+        // Another version is refused by number, by everything that reads it.
+        std::fs::write(&file, "kfd-snapshot 2 5\n12345").unwrap();
+        for command in [&["decode", "--from", path][..], &["queues", "--from", path]] {
+            let output = probe(command);
+            assert_eq!(self::code(&output), 7);
+            assert!(stderr(&output).contains("version 2"), "{}", stderr(&output));
+        }
+        std::fs::remove_file(&file).unwrap();
+    }
+
+    #[test]
+    fn watch_looks_as_often_as_it_is_told_and_rings_move() {
+        let output = probe(&["watch", "--model", "gfx90a", "-n", "3", "-s", "10"]);
+        assert_eq!(code(&output), 0, "{}", stderr(&output));
+        let text = stdout(&output);
+        assert_eq!(text.matches("process ").count(), 3, "{text}");
+        assert!(!text.contains('\x1b'), "plain when it is no terminal");
+        assert!(text.contains("read 2 write 3 packets"), "{text}");
+    }
+
     #[test]
     fn an_unknown_preset_is_a_usage_error_that_lists_the_known_ones() {
         let output = probe(&["selftest", "--model", "gfx9000"]);

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::live::{Live, QueueCore};
+use super::live::{Live, QueueCore, WaitsFor};
 use crate::context::Context;
 use crate::error::Result;
 use crate::report::PacketInFlight;
@@ -51,15 +51,23 @@ impl Live for Watched {
         self.0.core()
     }
 
-    fn look(&self) -> Range<u64> {
-        self.0.look()
+    fn look_closely(&self) -> (Range<u64>, Option<u64>) {
+        self.0.look_closely()
     }
 
     /// Only the producer may.
     fn ring_again(&self) {}
 
-    fn packets(&self, context: &Context, pending: Range<u64>) -> Vec<PacketInFlight> {
-        self.0.packets(context, pending)
+    fn packets(&self, context: &Context, pending: Range<u64>, limit: usize) -> Vec<PacketInFlight> {
+        self.0.packets(context, pending, limit)
+    }
+
+    fn dwords(&self, pending: Range<u64>, limit: usize) -> Vec<u32> {
+        self.0.dwords(pending, limit)
+    }
+
+    fn waits_for(&self, pending: Range<u64>) -> Vec<WaitsFor> {
+        self.0.waits_for(pending)
     }
 }
 

@@ -5,13 +5,13 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use aql::{AmdQueueV2, BarrierAnd, Packet, PacketType, Ring};
+use aql::{AmdQueueV2, BarrierAnd, Decoded, Packet, PacketType, Ring};
 use pm4::dispatch::Scratch as DispatchScratch;
 
 use super::control::{compute_queue_methods, queue_methods};
 use super::create::{self, Recipe};
 use super::doorbell::QueueMemory;
-use super::live::{Live, QueueCore};
+use super::live::{Live, QueueCore, WaitsFor};
 use super::scratch::{describe, dispatch_scratch};
 use super::{QueueKind, QueueRequest};
 use crate::abi;
@@ -19,7 +19,7 @@ use crate::context::Context;
 use crate::core::lock;
 use crate::error::{Error, Result};
 use crate::gpu::Gpu;
-use crate::report::{PacketInFlight, QueueState};
+use crate::report::PacketInFlight;
 use crate::signal::Signal;
 use crate::topology::GfxVersion;
 use crate::wait::Until;
@@ -86,9 +86,12 @@ impl Live for AqlLive {
         &self.core
     }
 
-    fn look(&self) -> Range<u64> {
-        let _ = self.ring().refresh();
-        self.ring().pending()
+    fn look_closely(&self) -> (Range<u64>, Option<u64>) {
+        let lie = match self.ring().refresh() {
+            Err(aql::Error::ReadIndexOutOfRange { read, .. }) => Some(read),
+            _ => None,
+        };
+        (self.ring().pending(), lie)
     }
 
     fn ring_again(&self) {
@@ -100,14 +103,45 @@ impl Live for AqlLive {
         }
     }
 
-    fn packets(&self, context: &Context, pending: Range<u64>) -> Vec<PacketInFlight> {
-        let oldest = pending.take(QueueState::PACKETS);
+    fn packets(&self, context: &Context, pending: Range<u64>, limit: usize) -> Vec<PacketInFlight> {
+        let oldest = pending.take(limit);
         let packet = |index| PacketInFlight {
             index,
             kernel: context.kernel_name(self.label_of(index)),
             text: self.ring().packet(index).map(|p| p.decode().to_string()).unwrap_or_default(),
         };
         oldest.map(packet).collect()
+    }
+
+    fn dwords(&self, pending: Range<u64>, limit: usize) -> Vec<u32> {
+        pending.take(limit / 16).flat_map(|index| self.ring().slot(index).0).collect()
+    }
+
+    fn waits_for(&self, pending: Range<u64>) -> Vec<WaitsFor> {
+        self.ring().packet(pending.start).map_or_else(Vec::new, |packet| waits_for(&packet))
+    }
+}
+
+/// What a packet waits for.
+fn waits_for(packet: &Packet) -> Vec<WaitsFor> {
+    // The value is 8 bytes into a signal: docs/ABI.md §AQL signal.
+    let zero = |signal: pm4::GpuAddr| WaitsFor {
+        address: signal.get().wrapping_add(8),
+        bits: 64,
+        wants: "0".to_owned(),
+    };
+    let some = |signals: [pm4::GpuAddr; 5]| {
+        signals.into_iter().filter(|signal| *signal != pm4::GpuAddr::NULL).map(zero).collect()
+    };
+    match packet.decode() {
+        Decoded::BarrierAnd(packet) => some(packet.signals()),
+        Decoded::BarrierOr(packet) => some(packet.signals()),
+        Decoded::BarrierValue(packet) if packet.signal() != pm4::GpuAddr::NULL => {
+            let (condition, value) = (packet.condition(), packet.value());
+            let wants = format!("{condition} {value}, mask {:#x}", packet.value_mask());
+            vec![WaitsFor { address: packet.signal().get().wrapping_add(8), bits: 64, wants }]
+        }
+        _ => Vec::new(),
     }
 }
 

@@ -164,6 +164,7 @@ fn create_with<V>(
         suspended: AtomicBool::new(false),
         stopped: AtomicBool::new(false),
         fault: OnceLock::new(),
+        oldest: Mutex::new(None),
     };
     Ok((queue, view, scratch))
 }

@@ -6,17 +6,18 @@ use std::sync::Arc;
 
 use aql::AmdQueueV2;
 use pm4::Target;
+use pm4::packet::{Compare, WaitOn};
 use pm4::sdma::Version;
 
 use super::create::{self, Parts, Recipe};
 use super::doorbell::DwordMemory;
 use super::dwords::{Cursor, DwordRing, Refusal, Unit};
-use super::live::{Live, QueueCore};
+use super::live::{Live, QueueCore, WaitsFor};
 use super::scratch::Scratch;
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::gpu::Gpu;
-use crate::report::{PacketInFlight, QueueState};
+use crate::report::PacketInFlight;
 
 /// Dwords that a report decodes.
 const REPORT_DWORDS: usize = 1024;
@@ -66,6 +67,48 @@ impl Language {
                     })
                 };
                 std::iter::from_fn(step).take(most).collect()
+            }
+        }
+    }
+}
+
+impl Language {
+    /// What the packet at the start of `dwords` waits for. NOPs in front of it are skipped.
+    pub fn waits_for(self, dwords: &[u32]) -> Option<WaitsFor> {
+        let wants = |function: Compare, reference: u64, mask: u64| {
+            format!("{} {reference:#x}, mask {mask:#x}", function.symbol())
+        };
+        match self {
+            Self::Pm4(_) => {
+                use pm4::Packet;
+                let mut packets = pm4::Packets::new(dwords);
+                let first = packets.find(|packet| !matches!(packet, Ok(Packet::Nop(_))))?;
+                match first.ok()? {
+                    Packet::WaitRegMem(wait) => {
+                        let (WaitOn::Memory(addr) | WaitOn::MemoryPreemptible(addr)) = wait.on()
+                        else {
+                            return None;
+                        };
+                        let (function, reference, mask) = wait.condition();
+                        let wants = wants(function, reference.into(), mask.into());
+                        Some(WaitsFor { address: addr.get(), bits: 32, wants })
+                    }
+                    Packet::WaitRegMem64(wait) => {
+                        let (function, reference, mask) = wait.condition();
+                        let wants = wants(function, reference, mask);
+                        Some(WaitsFor { address: wait.addr().get(), bits: 64, wants })
+                    }
+                    _ => None,
+                }
+            }
+            Self::Sdma(version) => {
+                use pm4::sdma::Packet;
+                let mut packets = pm4::sdma::Packets::new(dwords, version);
+                let first = packets.find(|packet| !matches!(packet, Ok(Packet::Nop(_))))?;
+                let Packet::PollMem(wait) = first.ok()? else { return None };
+                let (function, reference, mask) = wait.condition();
+                let wants = wants(function, reference.into(), mask.into());
+                Some(WaitsFor { address: wait.addr().get(), bits: 32, wants })
             }
         }
     }
@@ -133,9 +176,12 @@ impl Live for DwordLive {
         &self.core
     }
 
-    fn look(&self) -> Range<u64> {
-        let _ = self.ring().refresh();
-        self.ring().pending()
+    fn look_closely(&self) -> (Range<u64>, Option<u64>) {
+        let lie = match self.ring().refresh() {
+            Err(aql::Error::ReadIndexOutOfRange { read, .. }) => Some(read),
+            _ => None,
+        };
+        (self.ring().pending(), lie)
     }
 
     fn ring_again(&self) {
@@ -145,7 +191,12 @@ impl Live for DwordLive {
         }
     }
 
-    fn packets(&self, _context: &Context, pending: Range<u64>) -> Vec<PacketInFlight> {
+    fn packets(
+        &self,
+        _context: &Context,
+        pending: Range<u64>,
+        limit: usize,
+    ) -> Vec<PacketInFlight> {
         let dwords = self.ring().dwords_of(pending.clone(), REPORT_DWORDS);
         let per_dword = self.ring().unit().per_dword();
         let packet = |(at, text): (usize, String)| PacketInFlight {
@@ -153,7 +204,16 @@ impl Live for DwordLive {
             kernel: None,
             text,
         };
-        self.language.decode(&dwords, QueueState::PACKETS).into_iter().map(packet).collect()
+        self.language.decode(&dwords, limit).into_iter().map(packet).collect()
+    }
+
+    fn dwords(&self, pending: Range<u64>, limit: usize) -> Vec<u32> {
+        self.ring().dwords_of(pending, limit)
+    }
+
+    fn waits_for(&self, pending: Range<u64>) -> Vec<WaitsFor> {
+        let dwords = self.ring().dwords_of(pending, REPORT_DWORDS);
+        self.language.waits_for(&dwords).into_iter().collect()
     }
 }
 

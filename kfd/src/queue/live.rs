@@ -82,6 +82,24 @@ pub(crate) struct QueueCore {
     /// Set when nothing more may be submitted.
     pub(super) stopped: AtomicBool,
     pub(super) fault: OnceLock<Arc<QueueFault>>,
+    pub(super) oldest: Mutex<Option<Oldest>>,
+}
+
+/// A word in memory that a packet waits for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct WaitsFor {
+    pub address: u64,
+    /// 32 or 64.
+    pub bits: u32,
+    /// What it has to be.
+    pub wants: String,
+}
+
+/// The packet that was the oldest one pending at the last look, and since when.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Oldest {
+    index: u64,
+    since: Duration,
 }
 
 /// A queue in the list of live ones.
@@ -90,16 +108,28 @@ pub(crate) trait Live: fmt::Debug + Send + Sync {
     fn core(&self) -> &QueueCore;
 
     /// Looks how far the device is, and returns what it has not taken. A position that breaks the
-    /// rules is not used: the last good one stands. Unit: [`QueueKind::unit`].
-    fn look(&self) -> Range<u64>;
+    /// rules is not used, and returned as well: the last good one stands. Unit:
+    /// [`QueueKind::unit`].
+    fn look_closely(&self) -> (Range<u64>, Option<u64>);
 
     /// Rings for everything published: harmless, and heals a lost ring. Only for who holds a
     /// borrow of the queue: a producer of dwords that rings at the same time could be overtaken by
     /// this older position, which the device would take for a turn of the ring.
     fn ring_again(&self);
 
-    /// The oldest packets of `pending`, for reports.
-    fn packets(&self, context: &Context, pending: Range<u64>) -> Vec<PacketInFlight>;
+    /// The oldest packets of `pending`, up to `limit`, for reports.
+    fn packets(&self, context: &Context, pending: Range<u64>, limit: usize) -> Vec<PacketInFlight>;
+
+    /// The oldest dwords of `pending`, up to `limit`.
+    fn dwords(&self, pending: Range<u64>, limit: usize) -> Vec<u32>;
+
+    /// What the oldest packet of `pending` waits for.
+    fn waits_for(&self, pending: Range<u64>) -> Vec<WaitsFor>;
+
+    /// What the device has not taken.
+    fn look(&self) -> Range<u64> {
+        self.look_closely().0
+    }
 
     /// How far it is, and what is in flight.
     fn state(&self, context: &Context) -> QueueState {
@@ -109,7 +139,7 @@ pub(crate) trait Live: fmt::Debug + Send + Sync {
             kind: self.core().kind,
             read_index: pending.start,
             write_index: pending.end,
-            packets: self.packets(context, pending),
+            packets: self.packets(context, pending, QueueState::PACKETS),
         }
     }
 }
@@ -166,6 +196,19 @@ impl QueueCore {
         Error::Ring { queue: self.id, cause }
     }
 
+    /// Remembers the oldest pending packet, and returns how long it has been seen to be that.
+    pub fn note(&self, pending: Range<u64>, now: Duration) -> Option<Duration> {
+        let mut oldest = lock(&self.oldest);
+        if pending.is_empty() {
+            *oldest = None;
+            return None;
+        }
+        let index = pending.start;
+        let known = oldest.filter(|known| known.index == index);
+        let Oldest { since, .. } = *oldest.insert(known.unwrap_or(Oldest { index, since: now }));
+        Some(now.saturating_sub(since))
+    }
+
     pub fn scratch_lane_bytes(&self) -> u32 {
         self.scratch_lane_bytes.load(Ordering::Relaxed)
     }
@@ -204,7 +247,7 @@ impl QueueCore {
 impl dyn Live + '_ {
     /// The packet at the read index, decoded.
     pub fn current_packet(&self, context: &Context) -> Option<String> {
-        let packets = self.packets(context, self.look());
+        let packets = self.packets(context, self.look(), 1);
         packets.into_iter().next().map(|packet| packet.text)
     }
 
@@ -249,6 +292,7 @@ impl dyn Live + '_ {
                     value: 0,
                     queue: Some(self.state(context)),
                     packet: self.current_packet(context),
+                    snapshot: context.snapshot_after(waited),
                 })));
             }
             if waited < SPIN {
@@ -258,6 +302,7 @@ impl dyn Live + '_ {
             // Nothing announces room: look once a millisecond, and at the faults meanwhile.
             core.check()?;
             self.ring_again();
+            core.note(self.look(), kernel.now());
             let events = context.any_events()?;
             let fired = events.wait(&[(&events.alert, events.alert.age())], 1)?;
             context.record(&fired)?;

@@ -21,6 +21,7 @@ mod dwords;
 mod exceptions;
 mod live;
 mod pm4;
+mod record;
 mod request;
 mod scratch;
 mod sdma;
@@ -32,7 +33,7 @@ pub use self::pm4::Pm4Queue;
 pub use any::{AnyQueue, QueueWatch};
 pub use control::WaveState;
 pub(crate) use exceptions::{Runtime, TrapHandler};
-pub(crate) use live::Live;
+pub(crate) use live::{Live, WaitsFor};
 pub use request::{Pm4QueueRequest, QueueKind, QueueRequest, SdmaEngine, SdmaQueueRequest};
 pub use sdma::SdmaQueue;
 

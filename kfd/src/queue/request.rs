@@ -63,6 +63,7 @@ impl QueueRequest {
 
 /// What a queue is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub enum QueueKind {
     /// Packets of 64 bytes for kernels.
@@ -104,6 +105,7 @@ impl fmt::Display for QueueKind {
 
 /// Which engine serves an SDMA queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub enum SdmaEngine {
     /// One of those for PCIe, chosen by the kernel.

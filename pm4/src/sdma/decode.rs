@@ -3,8 +3,8 @@
 use core::fmt;
 
 use super::{
-    Atomic, CondExe, ConstFill, CopyLinear, CopySubWindow, Error, Fence, GcrReq, HdpFlush,
-    Indirect, Nop, Op, PollMem, Timestamp, Trap, Version, WriteUntiled,
+    Atomic, CondExe, ConstFill, CopyBroadcast, CopyLinear, CopySubWindow, Error, Fence, GcrReq,
+    HdpFlush, Indirect, Nop, Op, PollMem, Timestamp, Trap, Version, WriteUntiled,
 };
 use crate::emit::Encode;
 
@@ -48,6 +48,8 @@ packets! {
     Nop(Nop<'a>);
     /// Copies bytes.
     CopyLinear(CopyLinear);
+    /// Copies bytes to two places.
+    CopyBroadcast(CopyBroadcast);
     /// Copies a part of a plane or volume.
     CopySubWindow(CopySubWindow);
     /// Stores dwords.
@@ -83,6 +85,9 @@ impl<'a> Packet<'a> {
         let word = *words.first().ok_or(Error::Truncated { needed: 1, found: 0 })?;
         Ok(match Op::of(word) {
             Op::NOP => Self::Nop(Nop::decode(words, version)?),
+            Op::COPY_LINEAR if CopyBroadcast::is_at(word) => {
+                Self::CopyBroadcast(CopyBroadcast::decode(words, version)?)
+            }
             Op::COPY_LINEAR => Self::CopyLinear(CopyLinear::decode(words, version)?),
             Op::COPY_LINEAR_SUBWIN => Self::CopySubWindow(CopySubWindow::decode(words, version)?),
             Op::WRITE_UNTILED => Self::WriteUntiled(WriteUntiled::decode(words, version)?),
@@ -108,6 +113,7 @@ fn length(words: &[u32]) -> Option<usize> {
     let first = *words.first()?;
     Some(match Op::of(first) {
         Op::NOP => 1 + super::flow::nop::COUNT.get(first) as usize,
+        Op::COPY_LINEAR if CopyBroadcast::is_at(first) => CopyBroadcast::DWORDS,
         Op::COPY_LINEAR => CopyLinear::DWORDS,
         Op::COPY_LINEAR_SUBWIN => CopySubWindow::DWORDS,
         Op::WRITE_UNTILED => 5 + super::fill::write_untiled::COUNT.get(*words.get(3)?) as usize,

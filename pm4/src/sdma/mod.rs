@@ -6,6 +6,7 @@
 //! cannot go on. Numbers: docs/ABI.md §SDMA.
 
 mod atomic;
+mod broadcast;
 mod cache;
 mod copy;
 mod decode;
@@ -22,6 +23,7 @@ mod window;
 #[cfg(test)]
 pub(crate) mod layouts {
     pub(crate) use super::atomic::{atomic, atomic_v6, poll_regmem, poll_regmem_v6};
+    pub(crate) use super::broadcast::copy_broadcast;
     pub(crate) use super::cache::gcr_req;
     pub(crate) use super::copy::{copy_linear, copy_linear_v6};
     pub(crate) use super::fill::{
@@ -35,6 +37,7 @@ pub(crate) mod layouts {
 mod tests;
 
 pub use atomic::{Atomic, PollMem};
+pub use broadcast::CopyBroadcast;
 pub use cache::{GcrReq, HdpFlush};
 pub use copy::CopyLinear;
 pub use decode::{Packet, Packets};

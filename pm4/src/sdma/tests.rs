@@ -64,6 +64,16 @@ fn a_copy_in_rocrs_order_matches_the_worked_example() {
 }
 
 #[test]
+fn a_broadcast_puts_every_field_in_place() {
+    let copy = CopyBroadcast::new(Version::V4_2, SRC, [DST, FENCE], 4096).unwrap();
+    let expected =
+        [0x0800_0001, 0xfff, 0, 0x0010_0000, 0x7f00, 0x0020_0000, 0x7f00, 0x0060_0000, 0x7f00];
+    check(Version::V4_2, Packet::CopyBroadcast(copy), &expected);
+    assert!(CopyBroadcast::new(Version::V4_2, SRC, [DST; 2], (1 << 22) + 1).is_err());
+    assert_eq!(Packets::new(&expected, Version::V6).count(), 1);
+}
+
+#[test]
 fn fill_and_write_match_the_worked_example() {
     // docs/ABI.md §SDMA worked examples, E10.
     let version = Version::V4_2;
@@ -286,6 +296,9 @@ proptest! {
         let mut all = vec![
             Packet::CopyLinear(CopyLinear::new(version, a4, GpuAddr::new(b), bytes).unwrap()
                 .policies(policy, policy / 2).unwrap()),
+            Packet::CopyBroadcast(
+                CopyBroadcast::new(version, a4, [a8, GpuAddr::new(b)], bytes).unwrap()
+            ),
             Packet::CopySubWindow(CopySubWindow::new(version, element, src, dst, extent).unwrap()
                 .policies(policy, policy / 2).unwrap()),
             Packet::ConstFill(ConstFill::new(version, GpuAddr::new(b), FillData::Byte(byte), bytes)

@@ -47,6 +47,10 @@ pub struct FaultPlan {
     answers: Mutex<Vec<(u32, Garble)>>,
     /// Interrupts still to be dropped.
     lost_interrupts: AtomicU32,
+    /// Interrupts still to be delivered twice.
+    repeated_interrupts: AtomicU32,
+    /// Interrupts without a cause still to be raised.
+    spurious_interrupts: AtomicU32,
     /// Delay of each interrupt in microseconds.
     interrupt_delay: AtomicU32,
     /// What is added to each read index that a queue publishes.
@@ -55,6 +59,8 @@ pub struct FaultPlan {
     packet_delay: AtomicU32,
     /// Bytes that a PM4 or SDMA queue moves in a turn; 0 for the usual number.
     turn_bytes: AtomicU32,
+    /// Polls of older SDMA engines still to pass early.
+    early_polls: AtomicU32,
     /// Packet processors fetch nothing.
     stopped: AtomicBool,
 }
@@ -85,6 +91,20 @@ impl FaultPlan {
         self
     }
 
+    /// Delivers each of the next `count` interrupts a second time, 20 ms after the first: an event
+    /// may have been waited for, reset or destroyed by then.
+    pub fn repeat_interrupts(&self, count: u32) -> &Self {
+        self.repeated_interrupts.store(count, Ordering::Release);
+        self
+    }
+
+    /// Fires every signal event of the process `count` times though nothing has happened, once at
+    /// each look at the queues: whoever waits wakes for nothing.
+    pub fn raise_spurious_interrupts(&self, count: u32) -> &Self {
+        self.spurious_interrupts.store(count, Ordering::Release);
+        self
+    }
+
     /// Delivers each interrupt after `delay`, rounded down to microseconds, at most 4294 s.
     pub fn delay_interrupts(&self, delay: Duration) -> &Self {
         let micros = u32::try_from(delay.as_micros()).unwrap_or(u32::MAX);
@@ -92,7 +112,8 @@ impl FaultPlan {
         self
     }
 
-    /// Adds `offset` to each read index that a queue writes for the driver.
+    /// Adds `offset` to each read index that a queue writes for the driver: packets of AQL, bytes of
+    /// SDMA; of PM4 dwords, after they were counted round the ring.
     pub fn lie_read_index(&self, offset: i64) -> &Self {
         self.read_index_lie.store(offset, Ordering::Release);
         self
@@ -109,6 +130,14 @@ impl FaultPlan {
         self
     }
 
+    /// Lets the next `count` polls that do not hold pass early, as SDMA 4.0 and 4.2 (gfx900 to gfx908)
+    /// may: on those engines drivers issue each poll twice, and the second of two equal polls in a
+    /// row holds. Other engines are not concerned.
+    pub fn pass_polls_early(&self, count: u32) -> &Self {
+        self.early_polls.store(count, Ordering::Release);
+        self
+    }
+
     /// Stops all packet processors from fetching, or lets them go on.
     pub fn stop_fetching(&self, stop: bool) -> &Self {
         self.stopped.store(stop, Ordering::Release);
@@ -120,6 +149,8 @@ impl FaultPlan {
         self.rules.lock().unwrap_or_else(PoisonError::into_inner).clear();
         self.answers.lock().unwrap_or_else(PoisonError::into_inner).clear();
         self.lose_interrupts(0).delay_interrupts(Duration::ZERO).lie_read_index(0);
+        self.pass_polls_early(0);
+        self.repeat_interrupts(0).raise_spurious_interrupts(0);
         self.stop_fetching(false).slow_engines(Duration::ZERO, 0);
     }
 
@@ -151,8 +182,22 @@ impl FaultPlan {
 
     /// Whether the next interrupt is lost.
     pub(crate) fn loses_interrupt(&self) -> bool {
-        let take = |count: u32| count.checked_sub(1);
-        self.lost_interrupts.fetch_update(Ordering::AcqRel, Ordering::Acquire, take).is_ok()
+        take(&self.lost_interrupts)
+    }
+
+    /// Whether the next interrupt comes twice.
+    pub(crate) fn repeats_interrupt(&self) -> bool {
+        take(&self.repeated_interrupts)
+    }
+
+    /// Whether a poll passes early.
+    pub(crate) fn passes_poll_early(&self) -> bool {
+        take(&self.early_polls)
+    }
+
+    /// Whether an interrupt without a cause is due.
+    pub(crate) fn takes_spurious_interrupt(&self) -> bool {
+        take(&self.spurious_interrupts)
     }
 
     /// Delay of the next interrupt.
@@ -176,6 +221,13 @@ impl FaultPlan {
     pub(crate) fn fetches(&self) -> bool {
         !self.stopped.load(Ordering::Acquire)
     }
+}
+
+/// Takes one of `count`, if there is one.
+fn take(count: &AtomicU32) -> bool {
+    // The usual case writes nothing.
+    count.load(Ordering::Acquire) != 0
+        && count.fetch_update(Ordering::AcqRel, Ordering::Acquire, |n| n.checked_sub(1)).is_ok()
 }
 
 impl fmt::Debug for FaultPlan {

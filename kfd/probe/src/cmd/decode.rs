@@ -1,5 +1,5 @@
 //! `decode`: packets from a file or from hex, every field by name: AQL here, PM4 and SDMA in
-//! [`stream`].
+//! [`stream`]. A file that `capture` or a program saved is shown as what it is.
 
 mod stream;
 
@@ -14,8 +14,8 @@ use crate::cli::DecodeArgs;
 use crate::exit::{Code, Failure, chain};
 use crate::render::{Output, Report};
 
-/// More than this is no ring: KFD's largest has 4 GiB, but nobody reads that as text.
-const INPUT_LIMIT: u64 = 64 << 20;
+/// More than this is neither a snapshot nor a ring that anybody reads as text.
+const INPUT_LIMIT: u64 = 192 << 20;
 
 #[derive(Serialize)]
 struct Decoding {
@@ -68,6 +68,13 @@ pub fn run(args: &DecodeArgs, out: &Output) -> Result<Code, Failure> {
         None if stream.is_some() => stream::parse_dwords(&args.hex)?,
         None => parse_hex(&args.hex)?,
     };
+    if let Some(path) = &args.from
+        && kfd::Snapshot::is_at(&bytes)
+    {
+        let rings = super::rings::parse(&path.display().to_string(), &*bytes)?;
+        out.report("decode", &rings)?;
+        return Ok(Code::Passed);
+    }
     if bytes.is_empty() {
         return Err(Failure::BadInput { what: "there is nothing to decode".to_owned() });
     }

@@ -1,6 +1,8 @@
 //! One file per subcommand: each collects into a serde struct that `render` prints.
 
+mod capture;
 mod decode;
+mod demo;
 mod device;
 mod devices;
 mod doctor;
@@ -8,7 +10,9 @@ mod isa;
 mod machine;
 mod object;
 mod queues;
+mod rings;
 mod selftest;
+mod watch;
 
 use crate::cli::{Cli, Command};
 use crate::exit::{Code, Failure};
@@ -20,6 +24,8 @@ pub fn run(cli: &Cli, out: &Output) -> Result<Code, Failure> {
         Command::Devices(args) => devices::run(args, out),
         Command::Selftest(args) => selftest::run(args, out),
         Command::Queues(args) => queues::run(args, out),
+        Command::Watch(args) => watch::run(args, out),
+        Command::Capture(args) => capture::run(args, out),
         Command::Decode(args) => decode::run(args, out),
         Command::Isa(args) => isa::run(args, out),
         Command::Object(args) => object::run(args, out),

@@ -1,15 +1,16 @@
-//! `queues`: the queues of this process, live, and those of every process, from sysfs.
+//! `queues`: rings, live, and the queues of every process, from sysfs.
 
 use std::io::{self, Write};
 
 use kfd::process::ProcessInfo;
 use kfd::sys::{Kernel, Linux};
-use kfd::{Queue, QueueRequest};
 use serde::Serialize;
 
+use super::demo::Demo;
 use super::device::{self, Device, DeviceSummary, read_text};
 use super::devices::bytes;
-use crate::cli::DeviceArgs;
+use super::rings::{self, Rings};
+use crate::cli::QueuesArgs;
 use crate::exit::{Code, Failure};
 use crate::render::{Output, Report, table};
 
@@ -18,8 +19,10 @@ struct Queues {
     /// `None` where no device could be opened: sysfs is readable even so.
     device: Option<DeviceSummary>,
     device_problem: Option<String>,
-    /// A queue of this process on each usable GPU, made for this report.
+    /// An AQL queue of this process on each usable GPU, made for this report.
     own: Vec<OwnRow>,
+    /// All queues of this process, made for this report, with what is in them.
+    rings: Option<Rings>,
     processes: Vec<ProcessRow>,
 }
 
@@ -63,17 +66,24 @@ struct QueueRow {
 }
 
 /// Runs `queues`.
-pub fn run(args: &DeviceArgs, out: &Output) -> Result<Code, Failure> {
+pub fn run(args: &QueuesArgs, out: &Output) -> Result<Code, Failure> {
+    if let Some(path) = &args.from {
+        out.report("queues", &rings::read(path)?)?;
+        return Ok(Code::Passed);
+    }
     let linux = Linux::new();
-    let report = match device::select(args) {
+    let report = match device::select(&args.device) {
         Ok(device) => collect(device)?,
         // Other processes' queues can be seen without a device of one's own.
-        Err(failure) if args.model.is_none() && kfd::process::processes(&linux).is_ok() => Queues {
-            device: None,
-            device_problem: Some(failure.to_string()),
-            own: Vec::new(),
-            processes: processes(&linux),
-        },
+        Err(failure) if args.device.model.is_none() && kfd::process::processes(&linux).is_ok() => {
+            Queues {
+                device: None,
+                device_problem: Some(failure.to_string()),
+                own: Vec::new(),
+                rings: None,
+                processes: processes(&linux),
+            }
+        }
         Err(failure) => return Err(failure),
     };
     out.report("queues", &report)?;
@@ -82,12 +92,10 @@ pub fn run(args: &DeviceArgs, out: &Output) -> Result<Code, Failure> {
 
 fn collect(device: Device) -> Result<Queues, Failure> {
     let Device { kfd, summary, .. } = device;
-    let mut queues: Vec<Queue> = Vec::new();
-    let mut own = Vec::new();
-    for gpu in kfd.gpus() {
-        let queue = gpu.create_queue(&QueueRequest::aql(QueueRequest::MIN_PACKETS))?;
+    let demo = Demo::start(&kfd)?;
+    let own = demo.aql().map(|(gpu, queue)| {
         let state = queue.state();
-        own.push(OwnRow {
+        OwnRow {
             gpu_id: gpu.id().0,
             target: gpu.gfx_version().to_string(),
             queue_id: queue.id().0,
@@ -96,16 +104,18 @@ fn collect(device: Device) -> Result<Queues, Failure> {
             read_index: state.read_index,
             write_index: state.write_index,
             private_bytes_per_work_item: queue.scratch_bytes(),
-        });
-        queues.push(queue);
-    }
+        }
+    });
+    let own = own.collect();
+    let (snapshot, missing) = (demo.snapshot(), demo.missing.clone());
     let mut processes = processes(&**kfd.kernel());
     if summary.kind == "software" && summary.hardware_not_used.is_some() {
         // The machine may have processes on its own KFD even if this one may not use it.
         processes.extend(self::processes(&Linux::new()).into_iter().filter(|p| !p.is_this_process));
     }
-    queues.into_iter().try_for_each(Queue::destroy)?;
-    Ok(Queues { device: Some(summary), device_problem: None, own, processes })
+    demo.finish()?;
+    let rings = Some(Rings { file: None, snapshot, missing });
+    Ok(Queues { device: Some(summary), device_problem: None, own, rings, processes })
 }
 
 fn processes(kernel: &dyn Kernel) -> Vec<ProcessRow> {
@@ -152,21 +162,9 @@ impl Report for Queues {
                 writeln!(out, "device: none; {}", problem.as_deref().unwrap_or_default())?;
             }
         }
-        if !self.own.is_empty() {
-            writeln!(out, "\nThis process (queues made for this report):")?;
-            let mut own = table(&["GPU", "target", "queue", "kind", "packets", "read", "write"]);
-            for row in &self.own {
-                own.add_row([
-                    row.gpu_id.to_string(),
-                    row.target.clone(),
-                    row.queue_id.to_string(),
-                    row.kind.to_owned(),
-                    row.packets.to_string(),
-                    row.read_index.to_string(),
-                    row.write_index.to_string(),
-                ]);
-            }
-            writeln!(out, "{own}")?;
+        if let Some(rings) = &self.rings {
+            writeln!(out, "\nThis process (queues made for this report, in a chain of waits):")?;
+            rings.text(out)?;
         }
         writeln!(out, "\nProcesses that use KFD, as the kernel lists them:")?;
         if self.processes.is_empty() {

@@ -312,6 +312,18 @@ impl Events {
         self.changed.notify_all();
     }
 
+    /// Fires every signal event, as an interrupt without a cause may.
+    pub(crate) fn fire_signals(&self) {
+        let mut table = self.lock();
+        let signals = table.events.range(1..SIGNAL_EVENT_LIMIT);
+        let ids: Vec<u32> = signals.map(|(id, _)| *id).collect();
+        for id in ids {
+            table.set(id);
+        }
+        drop(table);
+        self.changed.notify_all();
+    }
+
     /// Fires every event of type `kind` that is no signal, after `fill` has stored its payload.
     fn fire(&self, kind: EventType, fill: impl Fn(&mut Event)) {
         let mut table = self.lock();

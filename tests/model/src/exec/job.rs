@@ -326,10 +326,13 @@ impl Job {
     }
 }
 
-/// Scratch pools of all queues, by address space and base.
+/// Address space, base, slots of an XCC, XCCs.
+type PoolKey = (usize, u64, u32, u32);
+
+/// Scratch pools of all queues.
 #[derive(Debug, Default)]
 pub(super) struct Pools {
-    pools: Mutex<HashMap<(usize, u64, u32, u32), std::sync::Weak<Slots>>>,
+    pools: Mutex<HashMap<PoolKey, std::sync::Weak<Slots>>>,
 }
 
 impl Pools {

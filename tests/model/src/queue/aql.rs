@@ -58,6 +58,12 @@ impl Queue {
             return Progress::Idle;
         }
         if !runner.faults().fetches() {
+            // What was started before ends all the same.
+            if !state.work.is_empty()
+                && let Err(error) = self.settle(runner, state)
+            {
+                runner.access_error(self, state, error);
+            }
             return Progress::Idle;
         }
         if !state.mapped {

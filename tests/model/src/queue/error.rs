@@ -83,7 +83,12 @@ impl Runner {
         reason: &Reason,
     ) {
         state.halt = Halt::Dead;
-        self.say(queue, format!("{place}: {}", reason.text));
+        let text = format!("{place}: {}", reason.text);
+        if reason.unmodelled {
+            self.diagnostics().add_unmodelled(queue.gpu_id(), Some(queue.setup.id), text);
+        } else {
+            self.say(queue, text);
+        }
         self.queue_exception(queue, bit(reason.code));
         if self.suspends_bad_queues() && queue.setup.device.info.has_mes() {
             state.suspended = true;

@@ -343,6 +343,8 @@ impl Queue {
     fn update(&self, tunables: Tunables) -> Vec<Job> {
         let mut state = self.lock();
         state.tunables = tunables;
+        // The scheduler takes the queue off hardware and puts it back.
+        state.mapped = false;
         state.leave_hardware()
     }
 }

@@ -23,6 +23,9 @@ const NEAR_SLEEP: Duration = Duration::from_micros(50);
 const WAITING_SLEEP: Duration = Duration::from_micros(500);
 const LONGEST_SLEEP: Duration = Duration::from_millis(10);
 
+/// A repeated interrupt comes so much later.
+const REPETITION: Duration = Duration::from_millis(20);
+
 /// An interrupt on its way.
 #[derive(Debug)]
 struct Late {
@@ -200,10 +203,17 @@ impl Runner {
             return;
         }
         let delay = self.faults.interrupt_delay();
+        if self.faults.repeats_interrupt() {
+            self.interrupt_later(id, bits, delay + REPETITION);
+        }
         if delay.is_zero() {
             self.events.interrupt(id, bits);
-            return;
+        } else {
+            self.interrupt_later(id, bits, delay);
         }
+    }
+
+    fn interrupt_later(&self, id: u32, bits: u32, delay: Duration) {
         let late = Late { at: Instant::now() + delay, id, bits };
         self.late.lock().unwrap_or_else(PoisonError::into_inner).push(late);
         self.kick();
@@ -234,6 +244,9 @@ impl Runner {
     fn look(&self) -> Progress {
         #[cfg(test)]
         self.looks.fetch_add(1, Ordering::Relaxed);
+        if self.faults.takes_spurious_interrupt() {
+            self.events.fire_signals();
+        }
         let mut progress = Progress::Idle;
         for queue in self.snapshot() {
             progress = progress.max(queue.advance(self));

@@ -13,7 +13,7 @@ const PACKETS: u32 = 128;
 pub(super) const BYTES: u64 = 256 << 10;
 
 /// What is left of a turn.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Budget {
     pub(super) packets: u32,
     pub(super) bytes: u64,
@@ -36,6 +36,12 @@ impl Budget {
         self.bytes = self.bytes.saturating_sub(bytes);
     }
 
+    /// Takes a NOP: cheap, but a ring may be full of them.
+    pub(super) fn nop(&mut self) {
+        const COST: u64 = 64;
+        self.bytes = self.bytes.saturating_sub(COST);
+    }
+
     pub(super) const fn is_spent(&self) -> bool {
         self.packets == 0 || self.bytes == 0
     }
@@ -46,18 +52,25 @@ impl Budget {
 pub(super) struct Reason {
     /// KFD's code of the exception, on command processors.
     pub(super) code: u32,
+    /// Hardware could.
+    pub(super) unmodelled: bool,
     pub(super) text: String,
 }
 
 impl Reason {
     /// A packet that does not exist, or not on this chip.
     pub(super) fn unsupported(text: impl std::fmt::Display) -> Self {
-        Self { code: 20, text: text.to_string() }
+        Self { code: 20, unmodelled: false, text: text.to_string() }
+    }
+
+    /// What hardware would do and this model does not.
+    pub(super) fn unmodelled(text: impl std::fmt::Display) -> Self {
+        Self { code: 20, unmodelled: true, text: format!("{text}: not carried out by this model") }
     }
 
     /// A packet with contents that it cannot have.
     pub(super) fn invalid(text: impl std::fmt::Display) -> Self {
-        Self { code: 19, text: text.to_string() }
+        Self { code: 19, unmodelled: false, text: text.to_string() }
     }
 }
 

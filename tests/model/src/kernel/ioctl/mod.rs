@@ -6,6 +6,7 @@ mod alloc;
 mod debug;
 mod debug_query;
 mod debug_queues;
+mod doorbell;
 mod events;
 mod info;
 mod map;

@@ -11,8 +11,8 @@ use kfd::{GpuId, QueueId};
 
 use super::super::process::{ProcessDevice, QueueRecord};
 use super::super::user;
-use super::Context;
-use crate::gpu::{GpuInfo, PAGE};
+use super::{Context, doorbell};
+use crate::gpu::PAGE;
 use crate::profile::Profile;
 use crate::queue::{Format, Queue, Setup, Tunables};
 
@@ -24,13 +24,7 @@ const MAX_PRIORITY: u32 = 15;
 const MIN_RING_BYTES: u32 = 1024;
 
 /// Queue ids of a process, and doorbells of a process on a GPU.
-const MAX_QUEUES: u32 = 1024;
-
-/// The second half of a doorbell page mirrors the reserved window.
-const DOORBELL_MIRROR: u32 = 512;
-
-/// Doorbells of one SDMA engine and the next are this far apart.
-const SDMA_DOORBELL_STRIDE: u32 = 10;
+pub(super) const MAX_QUEUES: u32 = 1024;
 
 fn not_supported() -> Errno {
     Errno::from_raw_os_error(NOT_SUPPORTED)
@@ -44,7 +38,9 @@ fn check_ring(
     ring: u64,
     bytes: u32,
 ) -> Result<u32, Errno> {
-    if percentage & 0xff > MAX_PERCENTAGE || priority > MAX_PRIORITY {
+    // Bits 15:8 are the XCC of a PM4 queue; older kernels take them for a percentage.
+    let percentage = if profile == Profile::V6_1 { percentage } else { percentage & 0xff };
+    if percentage > MAX_PERCENTAGE || priority > MAX_PRIORITY {
         return Err(Errno::INVAL);
     }
     if ring != 0 && !user::access_ok(ring, 8) {
@@ -206,9 +202,9 @@ impl Context<'_> {
         }
         let taken: Vec<u32> = own.map(|record| record.doorbell).collect();
         let (doorbell, engine) = if compute {
-            (compute_doorbell(&info, &taken).ok_or(Errno::BUSY)?, 0)
+            (doorbell::compute(&info, &taken).ok_or(Errno::BUSY)?, 0)
         } else {
-            sdma_doorbell(&info, &kind, &taken)?
+            doorbell::sdma(&info, kind.engine, kind.xgmi, &taken)?
         };
         // A queue that named its engine becomes one of the plain types.
         let on_xgmi = u64::from(engine) >= info.sdma_engines && !compute;
@@ -405,29 +401,4 @@ impl Context<'_> {
         args.first_gws = 0;
         Ok(())
     }
-}
-
-/// The first free doorbell outside the windows of other engines.
-fn compute_doorbell(info: &GpuInfo, taken: &[u32]) -> Option<u32> {
-    let reserved = info.first_reserved_doorbell();
-    let free = (0..MAX_QUEUES).filter(|id| id % DOORBELL_MIRROR < reserved);
-    free.into_iter().find(|id| !taken.contains(id))
-}
-
-/// SDMA queues are a fixed pool; each has its doorbell and its engine.
-fn sdma_doorbell(info: &GpuInfo, kind: &Kind, taken: &[u32]) -> Result<(u32, u32), Errno> {
-    let small = |value: u64| u32::try_from(value).unwrap_or(0);
-    let (pcie, xgmi) = (small(info.sdma_engines), small(info.xgmi_engines));
-    let engines = match (kind.engine, kind.xgmi) {
-        (Some(engine), _) => engine..engine + 1,
-        (None, false) => 0..pcie,
-        (None, true) => pcie..pcie + xgmi,
-    };
-    let mut pool = (0..small(info.sdma_queues)).flat_map(|queue| {
-        engines.clone().map(move |engine| {
-            let first = info.first_reserved_doorbell() + engine * SDMA_DOORBELL_STRIDE;
-            (first + (queue & 1) * DOORBELL_MIRROR + (queue >> 1), engine)
-        })
-    });
-    pool.find(|(doorbell, _)| !taken.contains(doorbell)).ok_or(Errno::NOMEM)
 }

@@ -28,7 +28,7 @@ pub(super) struct Rig {
 const SLOTS: u64 = 64;
 
 impl Rig {
-    fn new(preset: Preset, profile: Profile) -> Self {
+    pub(super) fn new(preset: Preset, profile: Profile) -> Self {
         Self::on(Client::stepped(preset, profile))
     }
 
@@ -89,7 +89,7 @@ impl Rig {
         }
     }
 
-    fn read_index(&self) -> u64 {
+    pub(super) fn read_index(&self) -> u64 {
         self.pointers.u64(128).load(Acquire)
     }
 
@@ -105,7 +105,7 @@ impl Rig {
 
 pub(super) const BARRIER_AND: u32 = 0x1503;
 const BARRIER_OR: u32 = 0x1505;
-const VENDOR: u32 = 0x1500;
+pub(super) const VENDOR: u32 = 0x1500;
 
 #[test]
 fn an_empty_barrier_completes_its_signal_and_gives_its_slot_back() {

@@ -138,3 +138,22 @@ fn the_other_generations_acquire_stops_the_queue() {
     assert_eq!(ring.memory.u32(0).load(Acquire), 0);
     ring.memory.u32(0).store(0, Release);
 }
+
+#[test]
+fn the_xcc_of_a_queue_is_in_the_percentage_and_must_exist() {
+    let client = |profile| Client::stepped(Preset::of(Target::Gfx942), profile);
+    for (xcc, runs) in [(7, true), (8, false)] {
+        let mut ring = Ring::with(client(Profile::V6_12), |args| {
+            (args.queue_type, args.queue_percentage) = (QueueType::COMPUTE, 100 | xcc << 8);
+        });
+        let at = ring.address(0);
+        ring.run(&words().pm4(&store(at, 1)));
+        assert_eq!(ring.u32(0), runs.into());
+        assert_eq!(ring.said().contains("for XCC 8, the GPU has 8"), !runs);
+    }
+    // Before, the bits were part of the percentage.
+    let old = Client::stepped(Preset::of(Target::Gfx90a), Profile::V6_1);
+    let (mut args, _) = old.queue_args(RING);
+    args.queue_percentage = 100 | 1 << 8;
+    assert_eq!(old.call(0x02, &mut args), Err(kfd::sys::Errno::INVAL));
+}

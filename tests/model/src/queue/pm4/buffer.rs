@@ -78,10 +78,10 @@ impl Queue {
         let index = state.next;
         let turns = processors.iter_mut().map(|processor| {
             let Some(mut budget) = Budget::of(runner, state) else { return Ok(Turn::Wait) };
-            let before = budget.packets;
+            let before = budget;
             let turn = self.run(runner, state, processor, Some(index), &mut budget)?;
             Ok(match turn {
-                Turn::Wait if budget.packets != before => Turn::More,
+                Turn::Wait if budget != before => Turn::More,
                 turn => turn,
             })
         });

@@ -32,7 +32,7 @@ const REGISTERS: u32 = 22;
 const DIMENSION: u32 = 16;
 
 fn stop(code: u32, text: String) -> Reason {
-    Reason { code, text }
+    Reason { code, unmodelled: false, text }
 }
 
 /// Sizes of a dispatch.
@@ -65,7 +65,7 @@ impl Shape {
         let is_partial = initiator.contains(Initiator::PARTIAL_TG_EN);
         if in_items && start != [0; 3] {
             let text = "a dispatch in work-items that starts at a group other than 0";
-            return Err(Reason::unsupported(text));
+            return Err(Reason::unmodelled(text));
         }
         let mut grid = [0; 3];
         for ((((grid, dim), size), full), start) in
@@ -156,15 +156,15 @@ impl Queue {
         let device = &self.setup.device;
         let registers = &processor.registers;
         let Some(target) = device.info.target else {
-            return Err(Reason::unsupported("a dispatch on a chip without executor"));
+            return Err(Reason::unmodelled("a dispatch on a chip without executor"));
         };
         if initiator.intersects(unusual(target)) {
-            return Err(Reason::unsupported(format!("a dispatch with initiator {initiator}")));
+            return Err(Reason::unmodelled(format!("a dispatch with initiator {initiator}")));
         }
         let chunk = registers.named("COMPUTE_TG_CHUNK_SIZE");
         if chunk > 1 {
             let text = format!("a dispatch in chunks of {chunk} groups to an XCC");
-            return Err(Reason::unsupported(text));
+            return Err(Reason::unmodelled(text));
         }
         let shape = Shape::read(registers, dims, initiator)?;
         let Some(shape) = shape.filter(|_| initiator.contains(Initiator::COMPUTE_SHADER_EN)) else {
@@ -226,8 +226,11 @@ impl Queue {
     fn part(&self, processor: &Processor, shape: &Shape) -> (u32, Part) {
         let xccs = u32::try_from(self.setup.device.info.xccs).unwrap_or(1);
         let start = shape.start;
-        if self.setup.format == Format::Pm4 || xccs == 1 {
+        if self.setup.format == Format::Pm4 {
             return (1, Part { start, only: None, first_xcc: self.setup.xcc });
+        }
+        if xccs == 1 {
+            return (1, Part { start, ..Part::default() });
         }
         (xccs, Part { start, only: Some(processor.xcc), first_xcc: 0 })
     }

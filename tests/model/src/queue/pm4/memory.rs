@@ -53,7 +53,7 @@ impl Queue {
     ) -> Result<Done, AccessError> {
         let space = &self.setup.device.space;
         let low = |value: u64| u32::try_from(value & 0xffff_ffff).unwrap_or(0);
-        let unknown = || Ok(Done::Stop(Reason::unsupported(format!("{copy} is unknown here"))));
+        let unknown = || Ok(Done::Stop(Reason::unmodelled(copy)));
         let value = match copy.from() {
             CopySource::Memory(at) | CopySource::TcL2(at) if copy.is_64() => {
                 space.load_u64(at.get())?
@@ -133,7 +133,7 @@ impl Queue {
         const FIXED: u32 = 3 << 28;
         let [.., command] = dma.encode();
         if command & FIXED != 0 {
-            return Ok(Done::Stop(Reason::unsupported(format!("{dma}: an address that stays"))));
+            return Ok(Done::Stop(Reason::unmodelled(format!("{dma}: an address that stays"))));
         }
         let space = &self.setup.device.space;
         let done = processor.progress;

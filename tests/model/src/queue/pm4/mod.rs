@@ -7,16 +7,18 @@
 
 mod buffer;
 mod dispatch;
+mod execute;
+mod fetch;
 mod memory;
 mod register;
 mod sync;
 
-use pm4::{Error, Header, IndirectBuffer, Opcode, Packet as Pm4, Target};
-use zerocopy::IntoBytes;
+use pm4::{Header, IndirectBuffer, Target};
 
 use super::turn::{Budget, Reason, Turn};
 use super::{Halt, Progress, Queue, Runner, State};
 use crate::memory::AccessError;
+use fetch::left;
 use register::Registers;
 
 /// Buffers that one packet of the ring may enter, before the model takes them for endless.
@@ -59,6 +61,8 @@ pub(super) struct Processor {
 
 /// What became of a packet.
 enum Done {
+    /// Nothing was to do.
+    Nop,
     /// It is carried out; how many bytes it moved.
     Next { bytes: u64 },
     /// This many dwords after it are passed over.
@@ -142,18 +146,27 @@ impl Queue {
             Some(processor) => Some(processor),
             None => Processor::new(self, 0, false),
         };
-        let Some(mut processor) = processor else {
-            let version = self.setup.device.info.gfx_version;
-            runner.say(self, format!("no executor for gfx_target_version {version}"));
+        let info = &self.setup.device.info;
+        let missing = match &processor {
+            None => Some(format!("no executor for gfx_target_version {}", info.gfx_version)),
+            Some(_) if u64::from(self.setup.xcc) >= info.xccs => {
+                Some(format!("the queue is for XCC {}, the GPU has {}", self.setup.xcc, info.xccs))
+            }
+            Some(_) => None,
+        };
+        if let Some(missing) = missing {
+            runner.say(self, missing);
             state.halt = Halt::Dead;
+        }
+        let Some(mut processor) = processor.filter(|_| state.halt != Halt::Dead) else {
             return Ok(Progress::Moved);
         };
         let turn = match self.check_pointers(state, 4) {
             Ok(()) => match Budget::of(runner, state) {
                 Some(mut budget) => {
-                    let before = budget.packets;
+                    let before = budget;
                     let turn = self.run(runner, state, &mut processor, None, &mut budget);
-                    if budget.packets != before || matches!(turn, Ok(Turn::More)) {
+                    if budget != before || matches!(turn, Ok(Turn::More)) {
                         moved = true;
                         Self::rest(runner, state);
                     }
@@ -209,6 +222,10 @@ impl Queue {
             let dwords = header.map_or(1, |header| header.dwords() as u64);
             processor.words = words;
             let passed = match done? {
+                Done::Nop => {
+                    budget.nop();
+                    0
+                }
                 Done::Next { bytes } => {
                     budget.packet(bytes);
                     0
@@ -276,151 +293,5 @@ impl Queue {
             }
         }
         Ok(())
-    }
-
-    /// Reads the next packet. The payload of a NOP stays where it is.
-    fn fetch(
-        &self,
-        state: &State,
-        processor: &Processor,
-        words: &mut Vec<u32>,
-    ) -> Result<Result<(), Reason>, AccessError> {
-        let space = &self.setup.device.space;
-        let left = left(state, processor);
-        let first = space.load_u32(self.address(state, processor))?;
-        let Some(header) = Header::from_word(first) else {
-            return Ok(Err(Reason::unsupported(Error::NotType3 { word: first })));
-        };
-        let dwords = header.dwords();
-        if dwords as u64 > left {
-            let opcode = header.opcode();
-            let text = format!("{opcode} has {dwords} dwords, of which {left} are there");
-            return Ok(Err(Reason::invalid(text)));
-        }
-        let wanted = if header.opcode() == Opcode::NOP { 1 } else { dwords };
-        words.resize(wanted, 0);
-        self.read_words(state, processor, words)?;
-        // What the length was read from.
-        if let Some(word) = words.first_mut() {
-            *word = first;
-        }
-        Ok(Ok(()))
-    }
-
-    /// Address of the current packet.
-    fn address(&self, state: &State, processor: &Processor) -> u64 {
-        match processor.frames.last() {
-            Some(frame) => frame.base.wrapping_add(frame.at * 4),
-            None => {
-                let room = (state.tunables.ring_bytes / 4).max(1);
-                state.tunables.ring.wrapping_add(state.next % room * 4)
-            }
-        }
-    }
-
-    /// Reads dwords from the current packet's start on, round the ring's end.
-    fn read_words(
-        &self,
-        state: &State,
-        processor: &Processor,
-        words: &mut [u32],
-    ) -> Result<(), AccessError> {
-        let space = &self.setup.device.space;
-        let start = self.address(state, processor);
-        let before_end = match processor.frames.last() {
-            Some(_) => words.len(),
-            None => {
-                let end = state.tunables.ring.wrapping_add(state.tunables.ring_bytes);
-                usize::try_from(end.wrapping_sub(start) / 4).unwrap_or(usize::MAX)
-            }
-        };
-        let (front, back) = words.split_at_mut(before_end.min(words.len()));
-        space.read(start, front.as_mut_bytes())?;
-        if !back.is_empty() {
-            space.read(state.tunables.ring, back.as_mut_bytes())?;
-        }
-        Ok(())
-    }
-
-    fn execute(
-        &self,
-        runner: &Runner,
-        state: &mut State,
-        processor: &mut Processor,
-        aql: Option<u64>,
-        words: &[u32],
-        budget: &Budget,
-    ) -> Result<Done, AccessError> {
-        let is_nop = words.first().and_then(|word| Header::from_word(*word));
-        if is_nop.is_some_and(|header| header.opcode() == Opcode::NOP) {
-            return Ok(NEXT);
-        }
-        let packet = match Pm4::decode(words) {
-            Ok(packet) => packet,
-            Err(error) => return Ok(Done::Stop(Reason::invalid(error))),
-        };
-        let is_gfx9 = processor.registers.target().is_gfx9();
-        match packet {
-            Pm4::SetReg(set) => Ok(match processor.registers.set_all(set.first(), set.values()) {
-                Ok(()) => NEXT,
-                Err(reason) => Done::Stop(reason),
-            }),
-            Pm4::IndirectBuffer(buffer) => Ok(Done::Enter(buffer)),
-            Pm4::AcquireMemGfx9(acquire) if is_gfx9 => Ok(sync::acquire_gfx9(runner, acquire)),
-            Pm4::AcquireMemGfx11(acquire) if !is_gfx9 => Ok(sync::acquire_gfx11(runner, acquire)),
-            Pm4::ReleaseMem(release) => self.release_mem(runner, state, processor, aql, release),
-            Pm4::EventWrite(event) => Ok(sync::event_write(state, processor, event)),
-            Pm4::WaitRegMem(wait) => self.wait_reg_mem(processor, wait),
-            Pm4::WaitRegMem64(wait) if !is_gfx9 => self.wait_reg_mem64(wait),
-            Pm4::WriteData(write) => self.write_data(runner, processor, write),
-            Pm4::CopyData(copy) => self.copy_data(runner, processor, copy),
-            Pm4::AtomicMem(atomic) => self.atomic_mem(runner, processor, atomic),
-            Pm4::DmaData(dma) => self.dma_data(runner, processor, dma, budget),
-            Pm4::DispatchDirect(dispatch) => self.dispatch_pm4(
-                runner,
-                state,
-                processor,
-                aql,
-                dispatch.dims(),
-                dispatch.initiator(),
-            ),
-            Pm4::DispatchIndirect(dispatch) => {
-                let at = dispatch.dims().get();
-                let space = &self.setup.device.space;
-                let dims = [space.load_u32(at)?, space.load_u32(at + 4)?, space.load_u32(at + 8)?];
-                self.dispatch_pm4(runner, state, processor, aql, dims, dispatch.initiator())
-            }
-            Pm4::CondExec(exec) => {
-                let condition = self.setup.device.space.load_u32(exec.condition().get())?;
-                Ok(if condition == 0 { Done::Skip(exec.skips().into()) } else { NEXT })
-            }
-            Pm4::PredExec(exec) => Ok(self.pred_exec(runner, state, processor, exec)),
-            other => Ok(Done::Stop(Reason::unsupported(format!("{other} is unknown here")))),
-        }
-    }
-
-    /// PRED_EXEC: only inside a buffer; in a ring the hardware passes it over.
-    fn pred_exec(
-        &self,
-        runner: &Runner,
-        state: &State,
-        processor: &Processor,
-        exec: pm4::packet::PredExec,
-    ) -> Done {
-        if processor.frames.is_empty() {
-            let place = processor.place(state.next);
-            runner.say(self, format!("{place}: {exec} in a ring has no effect"));
-            return NEXT;
-        }
-        let bit = exec.xcc_mask().checked_shr(processor.xcc).unwrap_or(0) & 1;
-        if bit == 0 { Done::Skip(exec.skips().into()) } else { NEXT }
-    }
-}
-
-/// Dwords from the current packet's start to the end of the buffer, or of what was rung.
-fn left(state: &State, processor: &Processor) -> u64 {
-    match processor.frames.last() {
-        Some(frame) => frame.dwords.saturating_sub(frame.at),
-        None => state.fetch_limit.saturating_sub(state.next),
     }
 }

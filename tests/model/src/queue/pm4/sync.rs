@@ -39,7 +39,7 @@ pub(super) fn acquire_gfx11(runner: &Runner, packet: gfx11::AcquireMem) -> Done 
 /// CS_PARTIAL_FLUSH waits until the queue's dispatches have ended.
 pub(super) fn event_write(state: &State, processor: &Processor, packet: EventWrite) -> Done {
     if packet.event() != (EventType::CS_PARTIAL_FLUSH, 4) {
-        return Done::Stop(Reason::unsupported(format!("{packet} is unknown here")));
+        return Done::Stop(Reason::unmodelled(packet));
     }
     if state.is_running(processor.xcc) { Done::Blocked } else { NEXT }
 }

@@ -1,6 +1,8 @@
 //! Packets that move data: parts of it at each turn.
 
-use pm4::sdma::{ConstFill, CopyLinear, CopySubWindow, FillData, Op, Version, WriteUntiled};
+use pm4::sdma::{
+    ConstFill, CopyBroadcast, CopyLinear, CopySubWindow, FillData, Op, Version, WriteUntiled,
+};
 use zerocopy::IntoBytes;
 
 use super::super::turn::{Budget, Reason};
@@ -44,6 +46,22 @@ impl Queue {
         Self::move_part(runner, state, copy.bytes().into(), budget, |done, length| {
             let (src, dst) = (src.wrapping_add(done), dst.wrapping_add(done));
             Ok(self.setup.device.space.copy(src, dst, length)?)
+        })
+    }
+
+    pub(super) fn copy_broadcast(
+        &self,
+        runner: &Runner,
+        state: &mut State,
+        copy: CopyBroadcast,
+        budget: &Budget,
+    ) -> Result<Done, AccessError> {
+        let src = copy.src().get();
+        Self::move_part(runner, state, copy.bytes().into(), budget, |done, length| {
+            copy.dst().into_iter().try_for_each(|dst| {
+                let (src, dst) = (src.wrapping_add(done), dst.get().wrapping_add(done));
+                Ok(self.setup.device.space.copy(src, dst, length)?)
+            })
         })
     }
 

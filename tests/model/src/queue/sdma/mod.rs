@@ -9,7 +9,7 @@ mod sync;
 use std::sync::TryLockError;
 
 use pm4::Encode;
-use pm4::sdma::{Error, Indirect, Op, Packet, Version};
+use pm4::sdma::{Error, Indirect, Op, Packet, PollMem, Version};
 use zerocopy::IntoBytes;
 
 use super::turn::{Budget, Reason, Turn};
@@ -17,7 +17,7 @@ use super::{Halt, Progress, Queue, Runner, State};
 use crate::memory::AccessError;
 
 /// Dwords of the longest packet without data.
-const LONGEST: u64 = 13;
+const LONGEST: usize = pm4::sdma::CopySubWindow::DWORDS;
 
 /// An indirect buffer that is being executed.
 #[derive(Clone, Copy, Debug)]
@@ -35,10 +35,14 @@ pub(super) struct Copier {
     progress: u64,
     /// How often the current poll has failed.
     tries: u32,
+    /// The packet before, if it was a poll.
+    polled: Option<PollMem>,
 }
 
 /// What became of a packet.
 enum Done {
+    /// Nothing was to do.
+    Nop,
     /// It is carried out, and moved this many bytes.
     Next { bytes: u64 },
     /// This many dwords after it are passed over.
@@ -176,9 +180,9 @@ impl Queue {
         version: Version,
     ) -> Result<Progress, AccessError> {
         let Some(mut budget) = Budget::of(runner, state) else { return Ok(Progress::Waiting) };
-        let packets = budget.packets;
+        let before = budget;
         let turn = self.run_sdma(runner, state, version, &mut budget);
-        let moved = budget.packets != packets || matches!(turn, Ok(Turn::More));
+        let moved = budget != before || matches!(turn, Ok(Turn::More));
         if moved {
             Self::rest(runner, state);
         }
@@ -222,13 +226,17 @@ impl Queue {
             let header = self.setup.device.space.load_u32(room.address)?;
             let (dwords, done) = match Op::of(header) {
                 Op::NOP => match nop(&room, header) {
-                    Ok(dwords) => (dwords, NEXT),
+                    Ok(dwords) => (dwords, Done::Nop),
                     Err(reason) => return Ok(Turn::Stop(reason)),
                 },
                 Op::WRITE_UNTILED => self.write_untiled(state, version, &room, budget)?,
                 _ => self.execute_sdma(runner, state, version, &room, header, budget)?,
             };
             let passed = match done {
+                Done::Nop => {
+                    budget.nop();
+                    0
+                }
                 Done::Next { bytes } => {
                     budget.packet(bytes);
                     0
@@ -286,9 +294,9 @@ impl Queue {
         header: u32,
         budget: &Budget,
     ) -> Result<(u64, Done), AccessError> {
-        let count = LONGEST.min(room.left).min(room.before_end);
-        let mut words = [0; LONGEST as usize];
-        let words = words.get_mut(..usize::try_from(count).unwrap_or(0)).unwrap_or_default();
+        let there = usize::try_from(room.left.min(room.before_end)).unwrap_or(LONGEST);
+        let mut words = [0; LONGEST];
+        let words = words.get_mut(..LONGEST.min(there)).unwrap_or_default();
         self.setup.device.space.read(room.address, words.as_mut_bytes())?;
         if let Some(word) = words.first_mut() {
             *word = header;
@@ -303,15 +311,20 @@ impl Queue {
             Err(error) => return Ok((0, Done::Stop(Reason::unsupported(error)))),
         };
         let dwords = packet.dwords() as u64;
+        let polled = match packet {
+            Packet::PollMem(poll) => Some(poll),
+            _ => None,
+        };
         let done = match packet {
-            Packet::Nop(_) => NEXT,
+            Packet::Nop(_) => Done::Nop,
             Packet::CopyLinear(copy) => self.copy_linear(runner, state, copy, budget)?,
+            Packet::CopyBroadcast(copy) => self.copy_broadcast(runner, state, copy, budget)?,
             Packet::CopySubWindow(copy) => self.copy_sub_window(runner, state, copy, budget)?,
             Packet::ConstFill(fill) => self.const_fill(runner, state, fill, budget)?,
             Packet::Indirect(buffer) => Done::Enter(buffer),
             Packet::Fence(fence) => self.sdma_fence(runner, fence)?,
             Packet::Trap(trap) => sync::trap(runner, trap),
-            Packet::PollMem(poll) => self.poll(state, poll)?,
+            Packet::PollMem(poll) => self.poll(runner, state, version, poll)?,
             Packet::HdpFlush(_) | Packet::GcrReq(_) => sync::flush(),
             Packet::CondExe(exec) => {
                 let (at, reference) = exec.condition();
@@ -322,6 +335,9 @@ impl Queue {
             Packet::Timestamp(stamp) => self.timestamp(stamp)?,
             other => Done::Stop(Reason::unsupported(format!("{other} is unknown here"))),
         };
+        if matches!(done, Done::Next { .. }) {
+            state.copier.polled = polled;
+        }
         Ok((dwords, done))
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{Ordering, fence};
 
-use pm4::sdma::{Atomic, Fence, PollMem, Timestamp, Trap};
+use pm4::sdma::{Atomic, Fence, PollMem, Timestamp, Trap, Version};
 
 use super::super::atomic::{self, Tried};
 use super::super::turn::Reason;
@@ -40,12 +40,20 @@ impl Queue {
     }
 
     /// POLL_REGMEM: each look is a try.
-    pub(super) fn poll(&self, state: &mut State, packet: PollMem) -> Result<Done, AccessError> {
+    pub(super) fn poll(
+        &self,
+        runner: &Runner,
+        state: &mut State,
+        version: Version,
+        packet: PollMem,
+    ) -> Result<Done, AccessError> {
         let (compare, reference, mask) = packet.condition();
         let value = self.setup.device.space.load_u32(packet.addr().get())? & mask;
         let (_, retries) = packet.retries();
+        let first = version.poll_repeats() > 1 && state.copier.polled != Some(packet);
         Ok(match compare.holds(value.into(), reference.into()) {
             Some(true) => NEXT,
+            Some(false) if first && runner.faults().passes_poll_early() => NEXT,
             Some(false) if retries == PollMem::FOREVER => Done::Wait,
             Some(false) if state.copier.tries >= retries.into() => {
                 Done::Stop(Reason::invalid(format!("{packet}: given up after {retries} retries")))
