@@ -18,6 +18,7 @@
 //! noted with it: on a queue where that differs another instance is taken, or one is written anew.
 
 mod changes;
+mod copy;
 mod error;
 mod ib;
 mod instance;

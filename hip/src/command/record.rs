@@ -127,7 +127,7 @@ impl CommandRecorder {
         grid: &Grid,
         arguments: A,
     ) -> Result<KernelId> {
-        let number = self.add_kernel(&function.cold, grid, &arguments)?;
+        let number = self.add_kernel(&function.cold, grid, &arguments, true)?;
         Ok(KernelId { tag: self.tag, number })
     }
 
@@ -158,7 +158,9 @@ impl CommandRecorder {
     /// # Errors
     /// [`CommandError::TooLarge`]; [`Error::Launch`] when a kernel cannot be part of an indirect
     /// buffer that was asked for.
-    pub fn finish(self) -> Result<CommandBuffer> {
+    pub fn finish(mut self) -> Result<CommandBuffer> {
+        self.memory.sort_by_key(|memory| Arc::as_ptr(memory).addr());
+        self.memory.dedup_by(|a, b| Arc::ptr_eq(a, b));
         let is_buffer = self.kind == CommandKind::IndirectBuffer;
         let segments = match self.device.pm4 {
             Some(target) if is_buffer => {
@@ -199,20 +201,36 @@ impl CommandRecorder {
         Ok(CommandBuffer::new(recorded, self.arguments.into_boxed_slice()))
     }
 
-    /// Opens the way for something that would overlap with what was recorded before.
-    pub(super) fn begin(&mut self) {
-        if !self.request.explicit_order {
-            self.barrier();
+    /// Where the recording is.
+    pub(super) fn mark(&self) -> Mark {
+        Mark {
+            steps: self.steps.len(),
+            is_open: self.is_open,
+            kernels: self.kernels.len(),
+            arguments: self.arguments.len(),
+            queue_words: self.queue_words.len(),
+            packets: self.packets,
         }
     }
 
-    /// Records a launch that may overlap with what comes before it, up to a barrier, and returns its
-    /// number.
+    /// Forgets what was recorded since.
+    pub(super) fn rewind(&mut self, mark: &Mark) {
+        self.steps.truncate(mark.steps);
+        self.is_open = mark.is_open;
+        self.kernels.truncate(mark.kernels);
+        self.arguments.truncate(mark.arguments);
+        self.queue_words.truncate(mark.queue_words);
+        self.packets = mark.packets;
+    }
+
+    /// Records a launch and returns its number. It `follows` what comes before it, unless the order is
+    /// explicit; otherwise it may overlap with that, up to a barrier.
     pub(super) fn add_kernel<A: Arguments>(
         &mut self,
         cold: &Arc<Cold>,
         grid: &Grid,
         arguments: &A,
+        follows: bool,
     ) -> Result<u32> {
         same_device(&self.device, &cold.device, "the function")?;
         if cold.needs.contains(Needs::PRINTF_BUFFER) {
@@ -248,7 +266,9 @@ impl CommandRecorder {
             self.queue_words.push(kernarg.saturating_add(u32::try_from(at).unwrap_or(u32::MAX)));
         }
         self.packets += u32::from(kernel.packet.is_some());
-        self.begin();
+        if follows && !self.request.explicit_order {
+            self.barrier();
+        }
         self.steps.push(Step::Kernel(number));
         self.is_open = true;
         self.kernels.push(kernel);
@@ -285,6 +305,17 @@ impl CommandRecorder {
         }
         Ok(u32::try_from(start).unwrap_or(u32::MAX))
     }
+}
+
+/// A point in a recording.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Mark {
+    steps: usize,
+    is_open: bool,
+    kernels: usize,
+    arguments: usize,
+    queue_words: usize,
+    packets: u32,
 }
 
 /// Checks that another of something can be counted.

@@ -1,7 +1,7 @@
 //! What is refused, by name, before anything is submitted.
 
 use hip::{
-    CommandError, CommandKind, CommandRecorder, CommandRequest, Error, Grid, LaunchProblem, Module,
+    CommandError, CommandKind, CommandRecorder, CommandRequest, CopyError, Error, Grid, LaunchProblem, Module,
     Runtime, StreamRequest,
 };
 use hsaco::ArgumentError;
@@ -136,4 +136,42 @@ fn buffered_printf_is_refused_by_name() {
     let Error::Command(CommandError::Service { kernel, service }) = error else { panic!("{error}") };
     assert_eq!(*kernel, *name);
     assert!(service.contains("hidden_printf_buffer"), "{service}");
+}
+
+#[test]
+fn copies_and_fills_that_cannot_be_are_refused_and_record_nothing() {
+    each_device(|device| {
+        let adder = Adder::new(device);
+        let (a, b) = (vector(&adder, |_| 1.0), vector(&adder, |_| 2.0));
+        let mut recorder = CommandRecorder::new(&adder.device, CommandRequest::new()).unwrap();
+        let bytes = u64::from(N) * 4;
+        let copy_error = |result: hip::Result<()>| match result {
+            Err(Error::Copy(error)) => error,
+            result => panic!("{result:?}"),
+        };
+        let outside = copy_error(recorder.copy(&a, b.at(4), bytes));
+        assert!(matches!(outside, CopyError::Outside { offset: 4, .. }), "{outside}");
+        let overlap = copy_error(recorder.copy(&a, a.at(4), bytes - 4));
+        assert!(matches!(overlap, CopyError::Overlap { .. }), "{overlap}");
+        let odd = copy_error(recorder.fill(a.at(2), 1_u32, 3));
+        assert!(matches!(odd, CopyError::Alignment { .. }), "{odd}");
+        recorder.copy(&a, &b, 0).unwrap();
+        assert_eq!(recorder.finish().unwrap().kernels(), 0);
+    });
+}
+
+#[test]
+fn memory_of_recorded_copies_outlives_its_owner() {
+    each_device(|device| {
+        let adder = Adder::new(device);
+        let (from, to) = (vector(&adder, |i| i as f32), vector(&adder, |_| 0.0));
+        let mut recorder = CommandRecorder::new(&adder.device, CommandRequest::new()).unwrap();
+        recorder.copy(&to, &from, u64::from(N) * 4).unwrap();
+        let mut command = recorder.finish().unwrap();
+        drop(from);
+        let mut stream = adder.stream(StreamRequest::aql());
+        stream.submit(&mut command).unwrap();
+        stream.synchronize().unwrap();
+        assert_eq!(super::values(&to)[17], 17.0);
+    });
 }

@@ -1,6 +1,8 @@
 //! Random command sequences against the same on the CPU.
 
-use hip::{CommandRecorder, CommandRequest, KernelId, Memory, Stream, StreamRequest};
+use hip::{
+    CommandBuffer, CommandRecorder, CommandRequest, KernelId, Memory, Stream, StreamRequest,
+};
 use kfd_tests::{each_device, every_target};
 
 use super::{LONG, N, grid, requests, values, vector};
@@ -23,6 +25,26 @@ const VECTORS: usize = 6;
 /// `v[c] = v[a] + v[b]`: arguments 0, 1 and 2.
 type Add = [usize; 3];
 
+#[derive(Clone, Copy, Debug)]
+enum Command {
+    Add(Add),
+    /// To the start of a vector, from element `skip` of another on.
+    Copy { to: usize, from: usize, skip: usize },
+    /// From element 1 on.
+    Fill { to: usize, value: f32 },
+}
+
+impl Command {
+    /// What it reads, twice the same if that is one, and what it writes.
+    fn uses(self) -> Add {
+        match self {
+            Self::Add(add) => add,
+            Self::Copy { to, from, .. } => [from, from, to],
+            Self::Fill { to, .. } => [to; 3],
+        }
+    }
+}
+
 struct Replay {
     adder: Adder,
     vectors: Vec<Memory>,
@@ -42,27 +64,46 @@ impl Replay {
         [0; 3].map(|_| self.random.below(VECTORS))
     }
 
-    fn replay(&mut self, adds: &[Add]) {
-        for [a, b, c] in adds {
-            let sum = self.expected[*a].iter().zip(&self.expected[*b]).map(|(a, b)| a + b);
-            self.expected[*c] = sum.collect();
+    fn replay(&mut self, commands: &[Command]) {
+        for command in commands {
+            match *command {
+                Command::Add([a, b, c]) => {
+                    let (a, b) = (&self.expected[a], &self.expected[b]);
+                    self.expected[c] = a.iter().zip(b).map(|(a, b)| a + b).collect();
+                }
+                Command::Copy { to, from, skip } => {
+                    let source = self.expected[from].clone();
+                    self.expected[to][..N as usize - skip].copy_from_slice(&source[skip..]);
+                }
+                Command::Fill { to, value } => self.expected[to][1..].fill(value),
+            }
         }
     }
 
-    /// Records `count` random kernels with barriers and times between them. In explicit order, a
+    fn command(&mut self) -> Command {
+        let [a, _, c] = self.add();
+        match self.random.below(8) {
+            0 if a != c => Command::Copy { to: c, from: a, skip: self.random.below(9) },
+            1 => Command::Fill { to: c, value: 0.5 },
+            _ => Command::Add(self.add()),
+        }
+    }
+
+    /// Records `count` random commands with barriers and times between them. In explicit order, a
     /// barrier comes before whatever depends on what is not behind one.
     fn record(
         &mut self,
         request: CommandRequest,
         explicit: bool,
         count: usize,
-    ) -> (hip::CommandBuffer, Vec<KernelId>, Vec<Add>) {
+    ) -> (CommandBuffer, Vec<(KernelId, usize)>, Vec<Command>) {
         let request = if explicit { request.explicit_order() } else { request };
         let mut recorder = CommandRecorder::new(&self.adder.device, request).unwrap();
-        let (mut ids, mut adds) = (Vec::new(), Vec::new());
+        let (mut ids, mut commands) = (Vec::new(), Vec::new());
         let (mut read, mut written) = ([false; VECTORS], [false; VECTORS]);
-        for _ in 0..count {
-            let add @ [a, b, c] = self.add();
+        for at in 0..count {
+            let command = self.command();
+            let [a, b, c] = command.uses();
             let depends = written[a] || written[b] || written[c] || read[c];
             if explicit && depends || self.random.below(10) == 0 {
                 recorder.barrier();
@@ -73,32 +114,47 @@ impl Replay {
             }
             (read[a], read[b], written[c]) = (true, true, true);
             let [a, b, c] = [a, b, c].map(|index| &self.vectors[index]);
-            ids.push(recorder.kernel(&self.adder.vadd, &grid(), (a, b, c, N)).unwrap());
-            adds.push(add);
+            match command {
+                Command::Add(_) => {
+                    let vadd = &self.adder.vadd;
+                    ids.push((recorder.kernel(vadd, &grid(), (a, b, c, N)).unwrap(), at));
+                }
+                Command::Copy { skip, .. } => {
+                    let from = a.at(4 * skip as u64);
+                    recorder.copy(c, from, 4 * (u64::from(N) - skip as u64)).unwrap();
+                }
+                Command::Fill { value, .. } => {
+                    recorder.fill(c.at(4), value.to_bits(), u64::from(N) - 1).unwrap();
+                }
+            }
+            commands.push(command);
         }
-        (recorder.finish().unwrap(), ids, adds)
+        (recorder.finish().unwrap(), ids, commands)
     }
 
     fn run(&mut self, request: CommandRequest, explicit: bool, stream: &mut Stream, count: usize) {
-        let (mut command, ids, mut adds) = self.record(request, explicit, count);
+        let (mut command, ids, mut commands) = self.record(request, explicit, count);
         for _ in 0..12 {
-            if !explicit {
+            if !explicit && !ids.is_empty() {
                 for _ in 0..self.random.below(3) {
-                    let (kernel, argument) = (self.random.below(count), self.random.below(3));
+                    let ((kernel, at), argument) =
+                        (ids[self.random.below(ids.len())], self.random.below(3));
                     let to = self.random.below(VECTORS);
                     let memory = &self.vectors[to];
-                    command.set_argument(ids[kernel], argument, memory).unwrap();
-                    adds[kernel][argument] = to;
+                    command.set_argument(kernel, argument, memory).unwrap();
+                    if let Command::Add(add) = &mut commands[at] {
+                        add[argument] = to;
+                    }
                 }
             }
             if self.random.below(3) == 0 {
                 let add @ [a, b, c] = self.add();
                 let [a, b, c] = [a, b, c].map(|index| &self.vectors[index]);
                 stream.launch(&self.adder.vadd, &grid(), (a, b, c, N)).unwrap();
-                self.replay(&[add]);
+                self.replay(&[Command::Add(add)]);
             }
             stream.submit(&mut command).unwrap();
-            self.replay(&adds);
+            self.replay(&commands);
         }
         stream.synchronize_within(LONG).unwrap();
         for (index, (memory, expected)) in self.vectors.iter().zip(&self.expected).enumerate() {
