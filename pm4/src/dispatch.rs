@@ -168,15 +168,9 @@ impl Program {
         self.preload
     }
 
-    /// The same kernel, started where it loads all of its arguments itself: what a launch copies into
-    /// registers could not be changed in memory afterwards.
-    #[must_use]
-    pub const fn without_preload(mut self) -> Self {
-        if self.preload.1 > 0 {
-            self.code = GpuAddr::new(self.code.get() - PRELOAD_ENTRY_BYTES);
-            self.preload = (0, 0);
-        }
-        self
+    /// The first user SGPR that a preloaded argument goes to.
+    pub fn preload_sgpr(&self) -> u32 {
+        user_sgprs(self.properties)
     }
 
     /// Registers and user SGPRs of one dispatch.

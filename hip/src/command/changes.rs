@@ -1,13 +1,16 @@
 //! [`Changes`]: which bytes of the arguments have changed, for instances to catch up with.
 
-/// A range of bytes.
+/// Bytes that have changed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Range {
+    /// Where they are among all arguments.
     pub offset: u32,
     pub bytes: u32,
+    /// Where they go in an instance's memory.
+    pub to: u32,
 }
 
-const _: () = assert!(size_of::<Range>() == 8);
+const _: () = assert!(size_of::<Range>() == 12);
 
 /// The latest changes; positions count them and never wrap.
 #[derive(Debug)]
@@ -62,7 +65,7 @@ mod tests {
     use super::*;
 
     fn range(offset: u32) -> Range {
-        Range { offset, bytes: 4 }
+        Range { offset, bytes: 4, to: 2 * offset }
     }
 
     #[test]

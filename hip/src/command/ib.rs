@@ -2,17 +2,17 @@
 //!
 //! A buffer starts by invalidating the caches that may hold what the host or another queue has
 //! changed, and ends when all of its kernels have, so that what completes the submission on the ring
-//! never comes before them. Nothing of it depends on arguments, which kernels load from memory
-//! themselves: preloading is turned off.
+//! never comes before them. Kernels load their arguments from memory; those that a kernel wants
+//! preloaded are in the packets, too, and are changed in both places.
 
 use std::ops::Range;
 
-use pm4::dispatch::{Launch, LaunchState, Properties, Scratch};
-use pm4::packet::{EventWrite, gfx9, gfx11};
+use pm4::dispatch::{Launch, LaunchState, Program, Properties, Scratch};
+use pm4::packet::{DispatchDirect, EventWrite, gfx9, gfx11};
 use pm4::{Encode, GpuAddr, IbBuilder, IndirectBuffer, ReleaseMem, Sink, Target};
 
 use super::CommandError;
-use super::recorded::{Kernel, Places, STAMP_TICKS, Step};
+use super::recorded::{Kernel, Places, Preload, STAMP_TICKS, Step};
 use crate::error::{Error, LaunchProblem, Result};
 
 /// One of the buffers that a command buffer consists of.
@@ -36,18 +36,21 @@ pub(crate) struct Binding {
     pub as_packets: bool,
 }
 
-/// Addresses that launches are made with.
+/// Addresses and arguments that launches are made with.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Addresses {
+pub(crate) struct Addresses<'a> {
     /// Start of the instance's memory.
     pub base: GpuAddr,
     pub places: Places,
     pub binding: Binding,
+    /// All arguments; what is missing is 0.
+    pub arguments: &'a [u8],
 }
 
-impl Addresses {
+impl Addresses<'_> {
     /// For measuring: any, with as much scratch as there can be.
     const ANY: Self = Self {
+        arguments: &[],
         base: GpuAddr::new(0x1_0000),
         places: Places { arguments: 0, packets: 0, stamps: 0, bytes: 0 },
         binding: Binding {
@@ -66,11 +69,27 @@ impl Addresses {
     }
 }
 
+/// User SGPRs, and so preloaded words, at most.
+const MAX_PRELOAD: usize = 16;
+
+/// The arguments of a kernel that are preloaded.
+fn preloaded(kernel: &Kernel, program: &Program, arguments: &[u8]) -> [u32; MAX_PRELOAD] {
+    let (first, count) = program.preload();
+    let start = kernel.kernarg as usize + 4 * usize::from(first);
+    let bytes = arguments.get(start..).unwrap_or_default();
+    let mut words = [0; MAX_PRELOAD];
+    let places = words.iter_mut().take(count.into());
+    for (word, bytes) in places.zip(bytes.as_chunks().0) {
+        *word = u32::from_le_bytes(*bytes);
+    }
+    words
+}
+
 /// The launch of a recorded kernel.
-fn launch(kernel: &Kernel, number: u32, addresses: &Addresses) -> Result<LaunchState> {
+fn launch(kernel: &Kernel, number: u32, addresses: &Addresses<'_>) -> Result<LaunchState> {
     let cold = &kernel.cold;
     let refused = |problem: LaunchProblem| cold.refuse(problem);
-    let program = cold.program.as_ref().map_err(|problem| refused(*problem))?.without_preload();
+    let program = cold.program.as_ref().map_err(|problem| refused(*problem))?;
     let places = &addresses.places;
     let launch = Launch {
         grid: kernel.size.grid,
@@ -78,7 +97,7 @@ fn launch(kernel: &Kernel, number: u32, addresses: &Addresses) -> Result<LaunchS
         lds_bytes: kernel.size.lds_bytes,
         private_bytes: cold.private_bytes,
         kernarg: addresses.at(places.arguments + kernel.kernarg),
-        preload: &[],
+        preload: &preloaded(kernel, program, addresses.arguments),
         packet: kernel.packet.map(|packet| addresses.at(places.packet(packet))),
         queue: Some(addresses.binding.queue),
         id: u64::from(number),
@@ -129,7 +148,7 @@ fn emit<S: Sink>(
     target: Target,
     kernels: &[Kernel],
     step: Step,
-    addresses: &Addresses,
+    addresses: &Addresses<'_>,
     ib: &mut IbBuilder<S>,
 ) -> Result<()> {
     match step {
@@ -158,15 +177,31 @@ fn emit<S: Sink>(
     Ok(())
 }
 
-fn dwords(target: Target, kernels: &[Kernel], step: Step) -> Result<usize> {
+/// How long a step is; and where in it a kernel's preloaded arguments are.
+fn measure(target: Target, kernels: &[Kernel], step: Step) -> Result<(usize, Option<Preload>)> {
     Ok(match step {
         Step::Kernel(number) => match kernels.get(number as usize) {
-            Some(kernel) => launch(kernel, number, &Addresses::ANY)?.dwords(),
-            None => 0,
+            Some(kernel) => {
+                let state = launch(kernel, number, &Addresses::ANY)?;
+                (state.dwords(), preload(kernel, &state))
+            }
+            None => (0, None),
         },
-        Step::Barrier => EventWrite::DWORDS + acquire_dwords(target),
-        Step::Stamp(_) => ReleaseMem::DWORDS,
+        Step::Barrier => (EventWrite::DWORDS + acquire_dwords(target), None),
+        Step::Stamp(_) => (ReleaseMem::DWORDS, None),
     })
+}
+
+/// User SGPRs are written last, in front of the dispatch.
+fn preload(kernel: &Kernel, state: &LaunchState) -> Option<Preload> {
+    let program = kernel.cold.program.as_ref().ok()?;
+    let (first, count) = program.preload();
+    if count == 0 {
+        return None;
+    }
+    let sgprs = state.dwords().checked_sub(DispatchDirect::DWORDS + state.user_data().len())?;
+    let at = u32::try_from(4 * sgprs).ok()? + 4 * program.preload_sgpr();
+    Some(Preload { at, first: 4 * u32::from(first), bytes: 4 * u32::from(count) })
 }
 
 /// Padding at most, and the jump to the next buffer or the wait at the end.
@@ -175,42 +210,45 @@ const END_DWORDS: usize = IbBuilder::<&mut [u32]>::ALIGN_DWORDS + IndirectBuffer
 /// Fewest dwords of a buffer that any step fits into.
 pub(crate) const MIN_BUFFER_DWORDS: u32 = 256;
 
-/// Divides the steps into buffers of at most `most` dwords.
+/// Divides the steps into buffers of at most `most` dwords, and notes where preloaded arguments are.
 ///
 /// # Errors
 /// [`Error::Launch`] for a kernel that PM4 packets cannot launch; [`CommandError::TooLarge`].
 pub(crate) fn segments(
     target: Target,
-    kernels: &[Kernel],
+    kernels: &mut [Kernel],
     steps: &[Step],
     most: u32,
 ) -> Result<Box<[Segment]>> {
     let align = IbBuilder::<&mut [u32]>::ALIGN_DWORDS;
     let room = (most as usize / align * align).saturating_sub(END_DWORDS);
     let mut segments = Vec::new();
-    let (mut first, mut used, mut at) = (0, acquire_dwords(target), 0_u64);
-    let mut end = |steps: Range<usize>, used: usize| -> Result<()> {
+    let (mut first, mut at, mut used) = (0, 0_u32, acquire_dwords(target));
+    let mut end = |steps: Range<usize>, at: u32, used: usize| -> Result<u32> {
         let dwords = (used + END_DWORDS).next_multiple_of(align);
-        let start = at;
-        at += 4 * dwords as u64;
-        let narrow = |found: u64| {
-            let (what, max) = ("bytes of indirect buffers", u32::MAX.into());
-            u32::try_from(found).map_err(|_| CommandError::TooLarge { what, found, max })
-        };
-        let dwords = narrow(dwords as u64)?;
-        narrow(at)?;
-        segments.push(Segment { steps, at: narrow(start)?, dwords });
-        Ok(())
+        let (what, max) = ("bytes of indirect buffers", u32::MAX.into());
+        let found = u64::from(at) + 4 * dwords as u64;
+        let too_large = CommandError::TooLarge { what, found, max };
+        let next = u32::try_from(found).map_err(|_| too_large)?;
+        segments.push(Segment { steps, at, dwords: (next - at) / 4 });
+        Ok(next)
     };
     for (index, step) in steps.iter().enumerate() {
-        let needed = dwords(target, kernels, *step)?;
+        let (needed, preload) = measure(target, kernels, *step)?;
         if used + needed > room {
-            end(first..index, used)?;
+            at = end(first..index, at, used)?;
             (first, used) = (index, 0);
+        }
+        if let (Some(preload), Step::Kernel(number)) = (preload, step)
+            && let Some(kernel) = kernels.get_mut(*number as usize)
+        {
+            // Checked with the end of the buffer.
+            let start = at.saturating_add(u32::try_from(4 * used).unwrap_or(u32::MAX));
+            kernel.preload = Some(Preload { at: preload.at.saturating_add(start), ..preload });
         }
         used += needed;
     }
-    end(first..steps.len(), used)?;
+    end(first..steps.len(), at, used)?;
     Ok(segments.into_boxed_slice())
 }
 
@@ -225,7 +263,7 @@ pub(crate) fn write(
     steps: &[Step],
     is_first: bool,
     next: Option<IndirectBuffer>,
-    addresses: &Addresses,
+    addresses: &Addresses<'_>,
     words: &mut [u32],
 ) -> Result<()> {
     let length = words.len();

@@ -4,6 +4,7 @@
 //! While the device has an instance the host does not touch it; once the submission is done it is
 //! brought up to date in place and used again.
 
+use std::borrow::Cow;
 use std::sync::{Arc, Weak};
 
 use aql::{AmdSignal, BarrierAnd, FenceScope, Packet};
@@ -172,15 +173,18 @@ impl Instance {
         let start = self.memory.recorded.places.arguments;
         let Some(since) = changes.since(self.seen) else {
             self.memory.write(start, arguments)?;
-            // The queue's address was overwritten.
-            self.binding = None;
+            // The queue's address was overwritten; and packets hold arguments.
+            let recorded = &self.memory.recorded;
+            if recorded.has_preload || !recorded.queue_words.is_empty() {
+                self.binding = None;
+            }
             self.seen = changes.head();
             return Ok(());
         };
         for range in since {
             let at = range.offset as usize;
             let bytes = arguments.get(at..at + range.bytes as usize).unwrap_or_default();
-            self.memory.write(start + range.offset, bytes)?;
+            self.memory.write(range.to, bytes)?;
         }
         self.seen = changes.head();
         Ok(())
@@ -188,7 +192,7 @@ impl Instance {
 
     /// Makes it for a queue. It is idle.
     #[cold]
-    pub fn bind(&mut self, binding: &Binding) -> Result<()> {
+    pub fn bind(&mut self, binding: &Binding, arguments: &[u8]) -> Result<()> {
         self.binding = None;
         let memory = &self.memory;
         let recorded = &memory.recorded;
@@ -197,7 +201,7 @@ impl Instance {
             memory.write(start + at, &binding.queue.get().to_le_bytes())?;
         }
         if !binding.as_packets {
-            self.buffer = buffers(memory, binding)?;
+            self.buffer = buffers(memory, binding, arguments)?;
         } else if self.packets.is_none() {
             self.packets = Some(packets(memory)?);
         }
@@ -230,11 +234,23 @@ impl Instance {
 }
 
 /// Writes the indirect buffers, the last first, and returns the first.
-fn buffers(memory: &Memory, binding: &Binding) -> Result<Option<IndirectBuffer>> {
+fn buffers(
+    memory: &Memory,
+    binding: &Binding,
+    arguments: &[u8],
+) -> Result<Option<IndirectBuffer>> {
     let recorded = &*memory.recorded;
     let Some(target) = recorded.device.pm4 else { return Ok(None) };
     let (kernels, places) = (&recorded.kernels, recorded.places);
-    let addresses = Addresses { base: memory.base(), places, binding: *binding };
+    let mut arguments = Cow::Borrowed(arguments);
+    for at in &recorded.queue_words {
+        let place = arguments.to_mut().get_mut(*at as usize..).and_then(<[u8]>::first_chunk_mut);
+        if let Some(place) = place {
+            *place = binding.queue.get().to_le_bytes();
+        }
+    }
+    let base = memory.base();
+    let addresses = Addresses { base, places, binding: *binding, arguments: &arguments };
     for kernel in kernels {
         if let Some(packet) = kernel.packet {
             let bytes = kernel.packet(memory.at(places.arguments), true)?.to_bytes();

@@ -138,13 +138,12 @@ impl CommandBuffer {
             return Err(no_argument(found, index, slots.len()));
         };
         let offset = found.kernarg + slot.offset;
-        let range = Range { offset, bytes: slot.size };
         let place = self.arguments.get_mut(offset as usize..);
         let place = place.and_then(|rest| rest.get_mut(..slot.size as usize));
         if !place.is_some_and(|place| value.put(place)) {
             return Err(wrong_size(found, index, value.bytes(), slot.size));
         }
-        self.changes.push(range);
+        note(&mut self.changes, self.recorded.places.arguments, found, slot.offset, slot.size);
         Ok(())
     }
 
@@ -164,7 +163,7 @@ impl CommandBuffer {
             place.copy_from_slice(&packed);
         }
         let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
-        self.changes.push(Range { offset: found.kernarg, bytes });
+        note(&mut self.changes, self.recorded.places.arguments, found, 0, bytes);
         Ok(())
     }
 
@@ -252,7 +251,7 @@ impl CommandBuffer {
         if let Some(instance) = self.instances.get_mut(at) {
             instance.catch_up(&self.changes, &self.arguments)?;
             if !instance.is_bound_to(binding) {
-                instance.bind(binding)?;
+                instance.bind(binding, &self.arguments)?;
             }
         }
         Ok(at)
@@ -324,6 +323,21 @@ impl CommandBuffer {
         }
         self.next = if at + 1 < self.instances.len() { at + 1 } else { 0 };
         Submission { tag: self.recorded.tag, number }
+    }
+}
+
+/// Notes a change of a kernel's arguments, and of those in packets that it touches.
+#[inline]
+fn note(changes: &mut Changes, arguments: u32, kernel: &Kernel, offset: u32, bytes: u32) {
+    let start = kernel.kernarg + offset;
+    changes.push(Range { offset: start, bytes, to: arguments + start });
+    if let Some(preload) = &kernel.preload {
+        let first = offset.max(preload.first);
+        let end = (offset + bytes).min(preload.first + preload.bytes);
+        if first < end {
+            let to = preload.at + (first - preload.first);
+            changes.push(Range { offset: kernel.kernarg + first, bytes: end - first, to });
+        }
     }
 }
 

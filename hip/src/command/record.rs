@@ -165,7 +165,7 @@ impl CommandRecorder {
         let segments = match self.device.pm4 {
             Some(target) if is_buffer => {
                 let most = self.request.buffer_dwords;
-                ib::segments(target, &self.kernels, &self.steps, most)?
+                ib::segments(target, &mut self.kernels, &self.steps, most)?
             }
             _ => Box::default(),
         };
@@ -181,6 +181,7 @@ impl CommandRecorder {
         let private_bytes = self.kernels.iter().map(|kernel| kernel.cold.private_bytes).max();
         let uses_queue = !self.queue_words.is_empty()
             || is_buffer && self.kernels.iter().any(ib::wants_queue);
+        let has_preload = self.kernels.iter().any(|kernel| kernel.preload.is_some());
         let recorded = Recorded {
             label: self.device.shared.kfd.register_kernel("a command buffer"),
             device: self.device,
@@ -192,6 +193,7 @@ impl CommandRecorder {
             kernels: self.kernels.into_boxed_slice(),
             stamps: self.stamps,
             queue_words: self.queue_words.into_boxed_slice(),
+            has_preload,
             uses_queue,
             private_bytes: private_bytes.unwrap_or(0),
             places,
@@ -242,7 +244,7 @@ impl CommandRecorder {
         let number = self.kernels.len() as u64;
         let number = count("kernels", u32::try_from(number).unwrap_or(u32::MAX))?;
         let kernarg = self.pack(cold, grid, &size, arguments)?;
-        let mut kernel = Kernel { cold: Arc::clone(cold), size, kernarg, packet: None };
+        let mut kernel = Kernel { cold: Arc::clone(cold), size, kernarg, packet: None, preload: None };
         if ib::wants_packet(&kernel) {
             kernel.packet = Some(self.packets);
         }

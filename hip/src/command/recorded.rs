@@ -34,6 +34,16 @@ pub(crate) enum Step {
 
 const _: () = assert!(size_of::<Step>() == 8);
 
+/// The arguments of a kernel that are in packets, too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Preload {
+    /// Where in an instance's memory, bytes.
+    pub at: u32,
+    /// The first of them, from the start of the kernel's arguments, bytes.
+    pub first: u32,
+    pub bytes: u32,
+}
+
 /// A recorded launch.
 #[derive(Debug)]
 pub(crate) struct Kernel {
@@ -43,9 +53,11 @@ pub(crate) struct Kernel {
     pub kernarg: u32,
     /// Which of the dispatch packets is its, if it looks at one.
     pub packet: Option<u32>,
+    /// Its preloaded arguments in an indirect buffer.
+    pub preload: Option<Preload>,
 }
 
-const _: () = assert!(size_of::<Kernel>() <= 48);
+const _: () = assert!(size_of::<Kernel>() <= 64);
 
 impl Kernel {
     /// Its dispatch packet, which waits for what was submitted before if `barrier` says so.
@@ -110,6 +122,8 @@ pub(crate) struct Recorded {
     pub stamps: u32,
     /// Offsets among the arguments of words that hold the address of the queue.
     pub queue_words: Box<[u32]>,
+    /// Some of the arguments are in packets, too.
+    pub has_preload: bool,
     /// Something looks at the queue's descriptor.
     pub uses_queue: bool,
     /// Scratch of a work-item at most, bytes.

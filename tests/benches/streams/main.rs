@@ -97,7 +97,7 @@ fn submit_thousand(stream: &mut Stream, command: &mut CommandBuffer) {
 }
 
 #[inline(never)]
-fn pm4_submit_thousand(stream: &mut Stream, command: &mut CommandBuffer) {
+fn pm4_enter_thousand(stream: &mut Stream, command: &mut CommandBuffer) {
     stream.submit(command).unwrap();
 }
 
@@ -147,7 +147,7 @@ fn count_commands(bench: &Bench) {
         if is_pm4 {
             submissions(&mut stream, |stream, first| match first {
                 true => drop(stream.submit(&mut thousand).unwrap()),
-                false => pm4_submit_thousand(stream, &mut thousand),
+                false => pm4_enter_thousand(stream, &mut thousand),
             });
             continue;
         }
