@@ -15,6 +15,9 @@
 //!                                                    └─ a word in which the device counts
 //! ```
 //!
+//! Work that comes again and again is recorded once: [`CommandRecorder`] to [`CommandBuffer`], which
+//! [`Stream::submit`] takes any number of times.
+//!
 //! `hip/examples/vector_add.rs` is a complete program:
 //!
 //! ```no_run

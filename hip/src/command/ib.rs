@@ -3,7 +3,7 @@
 //! A buffer starts by invalidating the caches that may hold what the host or another queue has
 //! changed, and ends when all of its kernels have, so that what completes the submission on the ring
 //! never comes before them. Kernels load their arguments from memory; those that a kernel wants
-//! preloaded are in the packets, too, and are changed in both places.
+//! preloaded are in the packets, too, and are changed in both places. docs/ABI.md §Command buffers.
 
 use std::ops::Range;
 

@@ -14,11 +14,11 @@ use crate::launch::{Cold, Size};
 
 /// Bytes of a time in an instance's memory: an `amd_signal_t`, whose end is what both kinds write.
 pub(crate) const STAMP_BYTES: u32 = 64;
-/// Offset in it of the time, in ticks. docs/ABI.md §Signals.
+/// Offset in it of the time, in ticks. docs/ABI.md §AQL signal.
 pub(crate) const STAMP_TICKS: u32 = 40;
 /// Bytes of an AQL packet.
 const PACKET_BYTES: u32 = 64;
-/// Bit of an AQL packet's first dword. docs/ABI.md §AQL.
+/// The barrier in an AQL packet's first dword. docs/ABI.md §AQL header.
 const BARRIER_BIT: u32 = 1 << 8;
 
 /// Something recorded.
