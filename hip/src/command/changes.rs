@@ -77,8 +77,8 @@ mod tests {
         }
         assert_eq!(changes.head(), 10);
         for behind in 0..=4 {
-            let found: Vec<_> = changes.since(10 - behind).unwrap().collect();
-            let expected: Vec<_> = (0..10).map(range).skip(10 - behind as usize).collect();
+            let found: Vec<_> = changes.since(u64::from(10 - behind)).unwrap().collect();
+            let expected: Vec<_> = (10 - behind..10).map(range).collect();
             assert_eq!(found, expected);
         }
         assert!(changes.since(5).is_none());

@@ -12,9 +12,9 @@ use kfd::{Buffer, KernelLabel, MemoryRequest};
 use pm4::{GpuAddr, IndirectBuffer};
 use zerocopy::IntoBytes;
 
+use super::Changes;
 use super::ib::{self, Addresses, Binding};
 use super::recorded::{Recorded, STAMP_TICKS, Step};
-use super::Changes;
 use crate::error::Result;
 use crate::protocol::Progress;
 use crate::stream::StreamShared;
@@ -121,7 +121,7 @@ impl Instance {
         memory.write(places.arguments, arguments)?;
         for stamp in 0..recorded.stamps {
             // Each submission takes one off, and nobody looks.
-            memory.write(places.stamp(stamp), &AmdSignal::user(i64::MAX).as_bytes())?;
+            memory.write(places.stamp(stamp), AmdSignal::user(i64::MAX).as_bytes())?;
         }
         Ok(Self {
             memory,
@@ -234,11 +234,7 @@ impl Instance {
 }
 
 /// Writes the indirect buffers, the last first, and returns the first.
-fn buffers(
-    memory: &Memory,
-    binding: &Binding,
-    arguments: &[u8],
-) -> Result<Option<IndirectBuffer>> {
+fn buffers(memory: &Memory, binding: &Binding, arguments: &[u8]) -> Result<Option<IndirectBuffer>> {
     let recorded = &*memory.recorded;
     let Some(target) = recorded.device.pm4 else { return Ok(None) };
     let (kernels, places) = (&recorded.kernels, recorded.places);
@@ -268,7 +264,8 @@ fn buffers(
         let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
         memory.write(segment.at, &bytes)?;
         let buffer = IndirectBuffer::new(memory.at(segment.at), segment.dwords);
-        next = Some(buffer.map_err(|cause| crate::Error::Packet { what: "command buffer", cause })?);
+        next =
+            Some(buffer.map_err(|cause| crate::Error::Packet { what: "command buffer", cause })?);
     }
     Ok(next)
 }

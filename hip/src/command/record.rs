@@ -179,8 +179,8 @@ impl CommandRecorder {
             max: u32::MAX.into(),
         })?;
         let private_bytes = self.kernels.iter().map(|kernel| kernel.cold.private_bytes).max();
-        let uses_queue = !self.queue_words.is_empty()
-            || is_buffer && self.kernels.iter().any(ib::wants_queue);
+        let uses_queue =
+            !self.queue_words.is_empty() || is_buffer && self.kernels.iter().any(ib::wants_queue);
         let has_preload = self.kernels.iter().any(|kernel| kernel.preload.is_some());
         let recorded = Recorded {
             label: self.device.shared.kfd.register_kernel("a command buffer"),
@@ -244,7 +244,8 @@ impl CommandRecorder {
         let number = self.kernels.len() as u64;
         let number = count("kernels", u32::try_from(number).unwrap_or(u32::MAX))?;
         let kernarg = self.pack(cold, grid, &size, arguments)?;
-        let mut kernel = Kernel { cold: Arc::clone(cold), size, kernarg, packet: None, preload: None };
+        let mut kernel =
+            Kernel { cold: Arc::clone(cold), size, kernarg, packet: None, preload: None };
         if ib::wants_packet(&kernel) {
             kernel.packet = Some(self.packets);
         }

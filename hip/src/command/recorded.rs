@@ -64,8 +64,7 @@ impl Kernel {
     pub fn packet(&self, arguments: GpuAddr, barrier: bool) -> Result<Packet> {
         let kernarg = arguments.get() + u64::from(self.kernarg);
         let kernarg = if self.has_arguments() { GpuAddr::new(kernarg) } else { GpuAddr::NULL };
-        let mut packet =
-            self.cold.packet(&self.size, kernarg, FenceScope::AGENT, GpuAddr::NULL)?;
+        let mut packet = self.cold.packet(&self.size, kernarg, FenceScope::AGENT, GpuAddr::NULL)?;
         if !barrier {
             let [first, ..] = &mut packet.0;
             *first &= !BARRIER_BIT;
@@ -89,7 +88,13 @@ pub(crate) struct Places {
 
 impl Places {
     /// Indirect buffers, arguments, dispatch packets, times. `None` when that is too much.
-    pub fn new(buffers: u32, align: u32, arguments: u32, packets: u32, stamps: u32) -> Option<Self> {
+    pub fn new(
+        buffers: u32,
+        align: u32,
+        arguments: u32,
+        packets: u32,
+        stamps: u32,
+    ) -> Option<Self> {
         let aligned = buffers.checked_next_multiple_of(align)?;
         let packets_at = aligned.checked_add(arguments)?.checked_next_multiple_of(PACKET_BYTES)?;
         let stamps_at = packets_at.checked_add(packets.checked_mul(PACKET_BYTES)?)?;

@@ -79,11 +79,6 @@ impl CommandRequest {
         self
     }
 
-    /// The kind asked for, if any.
-    pub const fn kind_asked(&self) -> Option<CommandKind> {
-        self.kind
-    }
-
     /// Kernels, copies and fills between two [barriers](super::CommandRecorder::barrier) may overlap.
     /// Without it each waits for the one before.
     pub const fn explicit_order(mut self) -> Self {

@@ -10,9 +10,7 @@ use aql::FenceScope;
 use kfd::{Pm4Queue, Pm4QueueRequest, QueueWatch, Signal};
 use pm4::dispatch::{Launch, Scratch};
 use pm4::packet::{Compare, EventWrite, WaitOn, WaitRegMem, gfx9, gfx11};
-use pm4::{
-    Encode, GpuAddr, IbBuilder, IndirectBuffer, Pm4Packet, ReleaseMem, RingSink, Target,
-};
+use pm4::{Encode, GpuAddr, IbBuilder, IndirectBuffer, Pm4Packet, ReleaseMem, RingSink, Target};
 
 use super::core::{Core, Engine};
 use super::request::StreamRequest;

@@ -176,10 +176,11 @@ impl Gpu {
             profiling: request.profiling,
             percentage_bits: 0,
         };
-        let (core, memory, scratch) = create::create(&self.context, self.index, &recipe, |parts| {
-            let (ring, page) = (Arc::clone(&parts.ring), Arc::clone(&parts.page));
-            QueueMemory::new(ring, page, |words| words.init(&parts.descriptor))
-        })?;
+        let (core, memory, scratch) =
+            create::create(&self.context, self.index, &recipe, |parts| {
+                let (ring, page) = (Arc::clone(&parts.ring), Arc::clone(&parts.page));
+                QueueMemory::new(ring, page, |words| words.init(&parts.descriptor))
+            })?;
         let labels = (0..request.packets).map(|_| AtomicU32::new(0)).collect();
         let allocated = lock(&core.scratch).clone();
         let scratch = match (scratch, allocated) {

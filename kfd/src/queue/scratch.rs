@@ -109,7 +109,11 @@ impl Scratch {
 }
 
 /// What dispatches by registers need to know of it.
-pub(super) fn dispatch_scratch(scratch: &Scratch, gfx: GfxVersion, memory: &Allocation) -> DispatchScratch {
+pub(super) fn dispatch_scratch(
+    scratch: &Scratch,
+    gfx: GfxVersion,
+    memory: &Allocation,
+) -> DispatchScratch {
     DispatchScratch {
         base: memory.addr(),
         tmpring_size: scratch.tmpring_size,

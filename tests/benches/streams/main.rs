@@ -141,7 +141,8 @@ fn submissions(stream: &mut Stream, mut submit: impl FnMut(&mut Stream, bool)) {
 
 fn count_commands(bench: &Bench) {
     for (request, is_pm4) in [(StreamRequest::aql(), false), (StreamRequest::pm4(), true)] {
-        let mut stream = Stream::new(&bench.runtime.devices()[0], request.packets(1 << 12)).unwrap();
+        let mut stream =
+            Stream::new(&bench.runtime.devices()[0], request.packets(1 << 12)).unwrap();
         let (mut ten, _) = record(bench, CommandKind::IndirectBuffer, 10);
         let (mut thousand, kernel) = record(bench, CommandKind::IndirectBuffer, 1000);
         if is_pm4 {

@@ -9,18 +9,13 @@ use hip::{
 use kfd_model::{FaultPlan, Model, Preset};
 use kfd_tests::{each_device, on_hardware, skip};
 
-use super::{LONG, N, counter, grid, requests, values, vector};
+use super::{LONG, N, counter, grid, pairs, values, vector};
 use crate::streams::{Adder, kinds};
 
-/// Each kind of stream with each kind of command buffer that it takes.
+/// Runs `test` on each kind of stream with each kind of command buffer that it takes.
 fn each_pair(adder: &Adder, test: impl Fn(Stream, CommandRequest)) {
-    for (index, kind) in kinds(&adder.device).into_iter().enumerate() {
-        for request in requests(adder) {
-            let is_packets = request.kind_asked().is_some();
-            if index < 2 || !is_packets {
-                test(adder.stream(kind.packets(64)), request);
-            }
-        }
+    for (stream, commands) in pairs(adder) {
+        test(adder.stream(stream.packets(64)), commands);
     }
 }
 
@@ -36,7 +31,6 @@ fn a_thousand_kernels_run_in_order_each_time() {
             stream.submit(&mut command).unwrap();
             stream.synchronize_within(LONG).unwrap();
             assert_eq!(values(&sum)[5], 2005.0);
-            assert_eq!(stream.submitted() > 1, true);
         });
     });
 }
@@ -102,8 +96,7 @@ fn one_more_submission_than_instances_waits_for_the_first() {
             let (mut command, _) = counter(&adder, request, 2, &sum, &one);
             let mut stream = adder.stream(kind.patience(patience));
             plan.stop_fetching(true);
-            let submitted: Vec<_> =
-                (0..3).map(|_| stream.submit(&mut command).unwrap()).collect();
+            let submitted: Vec<_> = (0..3).map(|_| stream.submit(&mut command).unwrap()).collect();
             assert!(submitted.iter().all(|one| !command.is_done(*one).unwrap()));
             let error = stream.submit(&mut command).unwrap_err();
             assert!(matches!(error, Error::Timeout { .. }), "{error}");
@@ -191,10 +184,10 @@ fn submissions_are_ordered_with_launches_and_events_of_other_streams() {
         let (sum, one) = (vector(&adder, |_| 0.0), vector(&adder, |_| 1.0));
         let (mut command, _) = counter(&adder, CommandRequest::new(), 4, &sum, &one);
         let mut streams: Vec<_> = kinds.into_iter().map(|kind| adder.stream(kind)).collect();
-        let event = Event::new(&adder.runtime);
+        let (count, event) = (streams.len(), Event::new(&adder.runtime));
         let mut total = 0.0;
         for round in 0..30 {
-            let stream = &mut streams[round % kinds_len(&adder)];
+            let stream = &mut streams[round % count];
             stream.wait(&event).unwrap();
             stream.submit(&mut command).unwrap();
             stream.launch(&adder.vadd, &grid(), (&sum, &sum, &sum, N)).unwrap();
@@ -212,10 +205,6 @@ fn submissions_are_ordered_with_launches_and_events_of_other_streams() {
             stream.synchronize_within(LONG).unwrap();
         }
     });
-}
-
-fn kinds_len(adder: &Adder) -> usize {
-    kinds(&adder.device).len()
 }
 
 #[test]

@@ -4,7 +4,7 @@ use hip::{CommandKind, CommandRecorder, CommandRequest, Grid, Module, Reason, St
 use kfd::MemoryRequest;
 use kfd_tests::{each_target, every_target};
 
-use super::{LONG, N, counter, requests, values, vector};
+use super::{LONG, N, counter, pairs, values, vector};
 use crate::streams::{Adder, code, kinds};
 
 #[test]
@@ -30,23 +30,18 @@ fn everywhere(
     record: impl Fn(&mut CommandRecorder),
     mut check: impl FnMut(&mut Stream, &str),
 ) {
-    for (index, kind) in kinds(&adder.device).into_iter().enumerate() {
-        for request in requests(adder) {
-            if index == 2 && request.kind_asked().is_some() {
-                continue;
-            }
-            let mut recorder = CommandRecorder::new(&adder.device, request).unwrap();
-            record(&mut recorder);
-            let mut command = recorder.finish().unwrap();
-            let reason = command.reason();
-            assert!(!matches!(reason, Reason::Kernel(..)), "{reason}");
-            let mut stream = adder.stream(kind);
-            for round in 0..3 {
-                stream.submit(&mut command).unwrap();
-                stream.synchronize_within(LONG).unwrap();
-                let what = format!("stream {index}, {}, round {round}", command.kind());
-                check(&mut stream, &what);
-            }
+    for (stream, request) in pairs(adder) {
+        let mut recorder = CommandRecorder::new(&adder.device, request).unwrap();
+        record(&mut recorder);
+        let mut command = recorder.finish().unwrap();
+        let reason = command.reason();
+        assert!(!matches!(reason, Reason::Kernel(..)), "{reason}");
+        let what = format!("{} to {stream:?}", command.kind());
+        let mut stream = adder.stream(stream);
+        for round in 0..3 {
+            stream.submit(&mut command).unwrap();
+            stream.synchronize_within(LONG).unwrap();
+            check(&mut stream, &format!("{what}, round {round}"));
         }
     }
 }
@@ -119,8 +114,7 @@ fn kernels_see_sizes_dispatch_packets_and_preloaded_arguments() {
         let out = adder.device.allocate(&MemoryRequest::gtt(8 * 64)).unwrap();
         let mut command = None;
         for kind in kinds(&adder.device) {
-            let mut recorder =
-                CommandRecorder::new(&adder.device, CommandRequest::new()).unwrap();
+            let mut recorder = CommandRecorder::new(&adder.device, CommandRequest::new()).unwrap();
             let grid = Grid::items([64, 1, 1], [64, 1, 1]);
             let arguments = (3_u64, 5_u64, 7_u64, &out);
             let id = recorder.kernel(&preload, &grid, arguments).unwrap();

@@ -7,10 +7,13 @@ mod replay;
 
 use std::time::Duration;
 
-use hip::{CommandBuffer, CommandKind, CommandRecorder, CommandRequest, Grid, KernelId, Memory};
+use hip::{
+    CommandBuffer, CommandKind, CommandRecorder, CommandRequest, Grid, KernelId, Memory,
+    StreamRequest,
+};
 use kfd::MemoryRequest;
 
-use crate::streams::Adder;
+use crate::streams::{Adder, kinds};
 
 pub const LONG: Duration = Duration::from_secs(60);
 
@@ -35,13 +38,18 @@ pub fn values(memory: &Memory) -> Vec<f32> {
     bytes.as_chunks().0.iter().map(|value| f32::from_le_bytes(*value)).collect()
 }
 
-/// The kinds that a device's streams take.
-pub fn requests(adder: &Adder) -> Vec<CommandRequest> {
+/// Each kind of stream with each kind of command buffer that it takes.
+pub fn pairs(adder: &Adder) -> Vec<(StreamRequest, CommandRequest)> {
     let packets = CommandRequest::new().kind(CommandKind::Packets);
-    if adder.device.gpu().node().num_xcc() > 1 {
-        return vec![packets];
+    let mut pairs = Vec::new();
+    for (index, stream) in kinds(&adder.device).into_iter().enumerate() {
+        pairs.push((stream, CommandRequest::new()));
+        // The last is PM4.
+        if index < 2 {
+            pairs.push((stream, packets));
+        }
     }
-    vec![CommandRequest::new(), packets]
+    pairs
 }
 
 /// `count` times `sum = sum + one`.

@@ -1,8 +1,8 @@
 //! What is refused, by name, before anything is submitted.
 
 use hip::{
-    CommandError, CommandKind, CommandRecorder, CommandRequest, CopyError, Error, Grid, LaunchProblem, Module,
-    Runtime, StreamRequest,
+    CommandError, CommandKind, CommandRecorder, CommandRequest, CopyError, Error, Grid,
+    LaunchProblem, Module, Runtime, StreamRequest,
 };
 use hsaco::ArgumentError;
 use kfd_model::{Model, Preset};
@@ -131,9 +131,12 @@ fn buffered_printf_is_refused_by_name() {
     let name = module.functions().next().unwrap().to_owned();
     let function = module.function(&name).unwrap();
     let mut recorder = CommandRecorder::new(device, CommandRequest::new()).unwrap();
-    let bytes: usize = function.arguments().last().map_or(0, |slot| (slot.offset + slot.size) as usize);
+    let bytes: usize =
+        function.arguments().last().map_or(0, |slot| (slot.offset + slot.size) as usize);
     let error = recorder.kernel(&function, &grid(), hip::Packed(&vec![0; bytes])).unwrap_err();
-    let Error::Command(CommandError::Service { kernel, service }) = error else { panic!("{error}") };
+    let Error::Command(CommandError::Service { kernel, service }) = error else {
+        panic!("{error}")
+    };
     assert_eq!(*kernel, *name);
     assert!(service.contains("hidden_printf_buffer"), "{service}");
 }

@@ -1,12 +1,10 @@
 //! Random command sequences against the same on the CPU.
 
-use hip::{
-    CommandBuffer, CommandRecorder, CommandRequest, KernelId, Memory, Stream, StreamRequest,
-};
+use hip::{CommandBuffer, CommandRecorder, CommandRequest, KernelId, Memory, Stream};
 use kfd_tests::{each_device, every_target};
 
-use super::{LONG, N, grid, requests, values, vector};
-use crate::streams::{Adder, kinds};
+use super::{LONG, N, grid, pairs, values, vector};
+use crate::streams::Adder;
 
 /// A small generator of which nothing is asked but variety: xorshift.
 struct Random(u64);
@@ -29,9 +27,16 @@ type Add = [usize; 3];
 enum Command {
     Add(Add),
     /// To the start of a vector, from element `skip` of another on.
-    Copy { to: usize, from: usize, skip: usize },
+    Copy {
+        to: usize,
+        from: usize,
+        skip: usize,
+    },
     /// From element 1 on.
-    Fill { to: usize, value: f32 },
+    Fill {
+        to: usize,
+        value: f32,
+    },
 }
 
 impl Command {
@@ -164,52 +169,27 @@ impl Replay {
     }
 }
 
-fn run_on(adder: impl Fn() -> Adder, request: StreamRequest, seed: u64, count: usize) {
-    let mut replay = Replay::new(adder(), seed);
-    let mut stream = replay.adder.stream(request.packets(64));
-    for request in requests(&replay.adder) {
+fn run(adder: &dyn Fn() -> Adder, seed: u64, count: usize) {
+    for (stream, commands) in pairs(&adder()) {
+        let mut replay = Replay::new(adder(), seed);
+        let mut stream = replay.adder.stream(stream.packets(64));
         for explicit in [false, true] {
-            replay.run(request.buffer_dwords(256), explicit, &mut stream, count);
-            replay.run(request.instances(2), explicit, &mut stream, count);
+            replay.run(commands.buffer_dwords(256), explicit, &mut stream, count);
+            replay.run(commands.instances(2), explicit, &mut stream, count);
         }
     }
 }
 
 #[test]
 fn random_commands_compute_what_the_cpu_does_on_every_target_and_kind_of_stream() {
-    every_target(|device| {
-        for (index, request) in kinds(&Adder::new(device).device).into_iter().enumerate() {
-            if request_is_pm4(index) {
-                // PM4 streams take indirect buffers only.
-                pm4_run(&|| Adder::new(device), request, 5, 12);
-            } else {
-                run_on(|| Adder::new(device), request, 5, 12);
-            }
-        }
-    });
-}
-
-/// [`kinds`] has PM4 last.
-const fn request_is_pm4(index: usize) -> bool {
-    index == 2
-}
-
-fn pm4_run(adder: &dyn Fn() -> Adder, request: StreamRequest, seed: u64, count: usize) {
-    let mut replay = Replay::new(adder(), seed);
-    let mut stream = replay.adder.stream(request.packets(64));
-    for explicit in [false, true] {
-        let request = CommandRequest::new();
-        replay.run(request.buffer_dwords(256), explicit, &mut stream, count);
-        replay.run(request.instances(2), explicit, &mut stream, count);
-    }
+    every_target(|device| run(&|| Adder::new(device), 5, 12));
 }
 
 #[test]
 fn long_random_commands_compute_what_the_cpu_does() {
     each_device(|device| {
         for seed in 1..4 {
-            run_on(|| Adder::new(device), StreamRequest::aql(), seed, 100);
-            pm4_run(&|| Adder::new(device), StreamRequest::pm4(), seed, 100);
+            run(&|| Adder::new(device), seed, 100);
         }
     });
 }
