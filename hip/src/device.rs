@@ -24,6 +24,8 @@ pub(crate) struct Shared {
     epoch: AtomicU64,
     /// Counts loads of code.
     code: AtomicU64,
+    /// Counts kernels.
+    kernels: AtomicU64,
     pub slots: Slots,
     /// Numbers of kernels' names, for reports: kept for ever, so each name has one.
     labels: Mutex<BTreeMap<Arc<str>, KernelLabel>>,
@@ -35,6 +37,11 @@ impl Shared {
     #[inline]
     pub fn epoch(&self) -> u64 {
         self.epoch.load(Ordering::Acquire)
+    }
+
+    /// A number for a kernel, from 1.
+    pub fn next_id(&self) -> u64 {
+        self.kernels.fetch_add(1, Ordering::Relaxed) + 1
     }
 
     /// The number of a kernel's name.
@@ -133,6 +140,7 @@ impl Runtime {
             host: HostThread::new(),
             epoch: AtomicU64::new(1),
             code: AtomicU64::new(0),
+            kernels: AtomicU64::new(0),
             kfd,
         });
         let mut index = 0;

@@ -97,7 +97,10 @@ pub use error::{Axis, Error, LaunchProblem, Result};
 #[cfg(not(loom))]
 pub use event::Event;
 #[cfg(not(loom))]
-pub use launch::{Argument, Arguments, ByValue, DYNAMIC_STACK_BYTES, Function, Grid, Packed, Slot};
+pub use launch::{
+    Argument, Arguments, ByValue, DYNAMIC_STACK_BYTES, Function, Grid, MAX_NATURAL, Packed, Shape,
+    Slot,
+};
 #[cfg(not(loom))]
 pub use memory::Memory;
 #[cfg(not(loom))]

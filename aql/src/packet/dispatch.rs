@@ -68,6 +68,17 @@ impl KernelDispatch {
         Ok(self)
     }
 
+    /// As [`Self::grid`], for sizes that the caller has checked: [`Packet::decode`] refuses others.
+    #[inline]
+    pub const fn sized(mut self, dimensions: u16, grid: [u32; 3], workgroup: [u16; 3]) -> Self {
+        let words = &mut self.0.0;
+        words[0] = words[0] & 0xFFFF | (dimensions as u32) << 16;
+        words[1] = workgroup[0] as u32 | (workgroup[1] as u32) << 16;
+        words[2] = workgroup[2] as u32;
+        [words[3], words[4], words[5]] = grid;
+        self
+    }
+
     /// Passes the arguments at `address`, 16-byte aligned.
     pub const fn kernarg(mut self, address: GpuAddr) -> Self {
         self.0.0[10] = address.lo();

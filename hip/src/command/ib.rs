@@ -94,7 +94,7 @@ fn launch(kernel: &Kernel, number: u32, addresses: &Addresses<'_>) -> Result<Lau
     let launch = Launch {
         grid: kernel.size.grid,
         group: kernel.size.group.map(u32::from),
-        lds_bytes: kernel.size.lds_bytes,
+        lds_bytes: kernel.lds_bytes,
         private_bytes: cold.private_bytes,
         kernarg: addresses.at(places.arguments + kernel.kernarg),
         preload: &preloaded(kernel, program, addresses.arguments),

@@ -203,7 +203,7 @@ impl Instance {
         if !binding.as_packets {
             self.buffer = buffers(memory, binding, arguments)?;
         } else if self.packets.is_none() {
-            self.packets = Some(packets(memory)?);
+            self.packets = Some(packets(memory));
         }
         self.binding = Some(*binding);
         Ok(())
@@ -249,7 +249,7 @@ fn buffers(memory: &Memory, binding: &Binding, arguments: &[u8]) -> Result<Optio
     let addresses = Addresses { base, places, binding: *binding, arguments: &arguments };
     for kernel in kernels {
         if let Some(packet) = kernel.packet {
-            let bytes = kernel.packet(memory.at(places.arguments), true)?.to_bytes();
+            let bytes = kernel.packet(memory.at(places.arguments), true).to_bytes();
             memory.write(places.packet(packet), &bytes)?;
         }
     }
@@ -271,7 +271,7 @@ fn buffers(memory: &Memory, binding: &Binding, arguments: &[u8]) -> Result<Optio
 }
 
 /// The packets between the first, which acquires, and the last, which counts.
-fn packets(memory: &Memory) -> Result<Box<[(Packet, KernelLabel)]>> {
+fn packets(memory: &Memory) -> Box<[(Packet, KernelLabel)]> {
     let recorded = &*memory.recorded;
     let arguments = memory.at(recorded.places.arguments);
     let mut packets = Vec::new();
@@ -282,7 +282,7 @@ fn packets(memory: &Memory) -> Result<Box<[(Packet, KernelLabel)]>> {
             Step::Barrier => barrier = true,
             Step::Kernel(number) => {
                 if let Some(kernel) = recorded.kernels.get(*number as usize) {
-                    packets.push((kernel.packet(arguments, barrier)?, kernel.cold.label));
+                    packets.push((kernel.packet(arguments, barrier), kernel.cold.label));
                     barrier = false;
                 }
             }
@@ -293,5 +293,5 @@ fn packets(memory: &Memory) -> Result<Box<[(Packet, KernelLabel)]>> {
             }
         }
     }
-    Ok(packets.into_boxed_slice())
+    packets.into_boxed_slice()
 }

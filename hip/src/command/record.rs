@@ -183,7 +183,7 @@ impl CommandRecorder {
             !self.queue_words.is_empty() || is_buffer && self.kernels.iter().any(ib::wants_queue);
         let has_preload = self.kernels.iter().any(|kernel| kernel.preload.is_some());
         let recorded = Recorded {
-            label: self.device.shared.kfd.register_kernel("a command buffer"),
+            label: self.device.shared.label("a command buffer"),
             device: self.device,
             request: self.request,
             kind: self.kind,
@@ -240,12 +240,18 @@ impl CommandRecorder {
             let kernel = Arc::clone(&cold.name);
             return Err(CommandError::Service { kernel, service }.into());
         }
-        let size = grid.check(&cold.limits).map_err(|problem| cold.refuse(problem))?;
+        let size = *grid.check(&cold.limits).map_err(|problem| cold.refuse(problem))?;
         let number = self.kernels.len() as u64;
         let number = count("kernels", u32::try_from(number).unwrap_or(u32::MAX))?;
         let kernarg = self.pack(cold, grid, &size, arguments)?;
-        let mut kernel =
-            Kernel { cold: Arc::clone(cold), size, kernarg, packet: None, preload: None };
+        let mut kernel = Kernel {
+            cold: Arc::clone(cold),
+            size,
+            lds_bytes: cold.lds_bytes(grid),
+            kernarg,
+            packet: None,
+            preload: None,
+        };
         if ib::wants_packet(&kernel) {
             kernel.packet = Some(self.packets);
         }
@@ -298,7 +304,7 @@ impl CommandRecorder {
         }
         // The address of the queue comes with the queue.
         let lds = grid.dynamic_lds_bytes();
-        let filled = layout.fill(&mut self.staging, arguments, size, lds, 0);
+        let filled = layout.fill(&mut self.staging, arguments, size, lds, || 0);
         filled.map_err(|problem| cold.refuse(problem))?;
         let start = self.arguments.len().next_multiple_of(layout.align() as usize) as u64;
         let found = start + u64::from(layout.ring_bytes());

@@ -9,7 +9,6 @@ use pm4::GpuAddr;
 use super::ib::Segment;
 use super::{CommandKind, CommandRequest, Reason};
 use crate::device::DeviceCore;
-use crate::error::Result;
 use crate::launch::{Cold, Size};
 
 /// Bytes of a time in an instance's memory: an `amd_signal_t`, whose end is what both kinds write.
@@ -49,6 +48,8 @@ pub(crate) struct Preload {
 pub(crate) struct Kernel {
     pub cold: Arc<Cold>,
     pub size: Size,
+    /// LDS of a group, bytes.
+    pub lds_bytes: u32,
     /// Offset of its arguments among all arguments, bytes.
     pub kernarg: u32,
     /// Which of the dispatch packets is its, if it looks at one.
@@ -61,15 +62,17 @@ const _: () = assert!(size_of::<Kernel>() <= 64);
 
 impl Kernel {
     /// Its dispatch packet, which waits for what was submitted before if `barrier` says so.
-    pub fn packet(&self, arguments: GpuAddr, barrier: bool) -> Result<Packet> {
+    pub fn packet(&self, arguments: GpuAddr, barrier: bool) -> Packet {
         let kernarg = arguments.get() + u64::from(self.kernarg);
         let kernarg = if self.has_arguments() { GpuAddr::new(kernarg) } else { GpuAddr::NULL };
-        let mut packet = self.cold.packet(&self.size, kernarg, FenceScope::AGENT, GpuAddr::NULL)?;
+        let none = GpuAddr::NULL;
+        let scope = FenceScope::AGENT;
+        let mut packet = self.cold.packet(&self.size, self.lds_bytes, kernarg, scope, none);
         if !barrier {
             let [first, ..] = &mut packet.0;
             *first &= !BARRIER_BIT;
         }
-        Ok(packet)
+        packet
     }
 
     pub fn has_arguments(&self) -> bool {

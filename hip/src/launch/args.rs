@@ -34,10 +34,72 @@ pub trait Arguments {
     /// # Errors
     /// [`ArgumentError`] where count or sizes differ.
     fn pack(&self, slots: &[Slot], packed: &mut [u8]) -> Result<(), ArgumentError>;
+
+    /// The sizes of the arguments where they are known when compiling: a launch of a kernel with the
+    /// same is checked by one comparison.
+    #[inline]
+    fn shape(&self) -> Option<Shape> {
+        None
+    }
+
+    /// Writes the arguments at their natural places. Called only where [`Arguments::shape`] is the
+    /// kernel's.
+    #[inline]
+    fn put_naturally(&self, packed: &mut [u8; MAX_NATURAL]) {
+        let _ = packed;
+    }
+}
+
+/// Bytes of sixteen arguments at most.
+pub const MAX_NATURAL: usize = 128;
+
+/// Sizes of up to sixteen arguments of 1, 2, 4 or 8 bytes, each at the next multiple of its size: two
+/// bits for each above their number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shape(u64);
+
+impl Shape {
+    /// No arguments.
+    pub const EMPTY: Self = Self(0);
+
+    /// The shape with another argument; `None` for a size or a number that no shape has.
+    #[inline]
+    pub const fn with(self, bytes: usize) -> Option<Self> {
+        let count = self.0 & 0xff;
+        let size = match bytes {
+            1 => 0,
+            2 => 1,
+            4 => 2,
+            8 => 3,
+            _ => return None,
+        };
+        if count == 16 {
+            return None;
+        }
+        Some(Self((self.0 | size << (8 + 2 * count)) + 1))
+    }
+
+    /// The shape of a kernel's arguments, if they have one.
+    pub(crate) fn of(slots: &[Slot]) -> Option<Self> {
+        let mut shape = Self::EMPTY;
+        let mut end = 0_u32;
+        for slot in slots {
+            shape = shape.with(slot.size as usize)?;
+            let offset = end.next_multiple_of(slot.size);
+            if slot.offset != offset {
+                return None;
+            }
+            end = offset + slot.size;
+        }
+        Some(shape)
+    }
 }
 
 /// One argument: its bytes are those that the kernel sees.
 pub trait Argument {
+    /// Bytes of every value of the type; 0 where they differ.
+    const SIZE: usize = 0;
+
     /// Bytes of the value.
     fn bytes(&self) -> usize;
 
@@ -60,6 +122,7 @@ fn put<const N: usize>(place: &mut [u8], value: [u8; N]) -> bool {
 macro_rules! numbers {
     ($($number:ty)*) => {$(
         impl Argument for $number {
+            const SIZE: usize = size_of::<Self>();
             fn bytes(&self) -> usize {
                 size_of::<Self>()
             }
@@ -74,6 +137,8 @@ numbers!(u8 i8 u16 i16 u32 i32 u64 i64 f32 f64);
 
 /// An address in GPU memory.
 impl Argument for GpuAddr {
+    const SIZE: usize = 8;
+
     fn bytes(&self) -> usize {
         8
     }
@@ -86,6 +151,8 @@ impl Argument for GpuAddr {
 
 /// Its address.
 impl Argument for &Memory {
+    const SIZE: usize = 8;
+
     fn bytes(&self) -> usize {
         8
     }
@@ -165,6 +232,16 @@ impl<T: Arguments + ?Sized> Arguments for &T {
     fn pack(&self, slots: &[Slot], packed: &mut [u8]) -> Result<(), ArgumentError> {
         T::pack(self, slots, packed)
     }
+
+    #[inline]
+    fn shape(&self) -> Option<Shape> {
+        T::shape(self)
+    }
+
+    #[inline]
+    fn put_naturally(&self, packed: &mut [u8; MAX_NATURAL]) {
+        T::put_naturally(self, packed);
+    }
 }
 
 macro_rules! tuples {
@@ -180,6 +257,34 @@ macro_rules! tuples {
                     return Err(size($index, $name.bytes(), $slot));
                 })*
                 Ok(())
+            }
+
+            #[inline]
+            #[allow(unused_mut)]
+            fn shape(&self) -> Option<Shape> {
+                const {
+                    let mut shape = Some(Shape::EMPTY);
+                    $(shape = match shape {
+                        Some(known) => known.with(<$name as Argument>::SIZE),
+                        None => None,
+                    };)*
+                    shape
+                }
+            }
+
+            #[inline]
+            #[allow(non_snake_case, unused_assignments, unused_mut, unused_variables)]
+            fn put_naturally(&self, packed: &mut [u8; MAX_NATURAL]) {
+                let ($($name,)*) = self;
+                let mut at = 0_usize;
+                $(
+                    let size = $name::SIZE.max(1);
+                    at = at.next_multiple_of(size);
+                    if let Some(place) = packed.get_mut(at..).and_then(|rest| rest.get_mut(..size)) {
+                        $name.put(place);
+                    }
+                    at += size;
+                )*
             }
         }
     };
@@ -222,6 +327,27 @@ mod tests {
             pack((GpuAddr::new(0x1122_3344_5566_7788), 1.5_f32, ByValue([7_u8, 0]))),
             Ok(expected)
         );
+    }
+
+    #[test]
+    fn a_shape_is_that_of_slots_at_their_natural_places() {
+        let arguments = (0x1122_3344_5566_7788_u64, 1.5_f32, 7_i16);
+        let natural = [
+            Slot { offset: 0, size: 8 },
+            Slot { offset: 8, size: 4 },
+            Slot { offset: 12, size: 2 },
+        ];
+        assert_eq!(arguments.shape(), Shape::of(&natural));
+        assert_ne!(arguments.shape(), Shape::of(&SLOTS));
+        assert_ne!(arguments.shape(), (1_u64, 1.5_f32, 7_i32).shape());
+        assert_ne!(arguments.shape(), (1_u64, 1.5_f32).shape());
+        assert_eq!((ByValue([1_u8]), 2_u8).shape(), None);
+        assert_eq!(Shape::of(&[Slot { offset: 0, size: 12 }]), None);
+        let mut packed = [0; MAX_NATURAL];
+        arguments.put_naturally(&mut packed);
+        let mut expected = [0; 14];
+        arguments.pack(&natural, &mut expected).unwrap();
+        assert_eq!(packed[..14], expected);
     }
 
     #[test]

@@ -3,6 +3,8 @@
 use crate::error::{Axis, LaunchProblem};
 
 /// The size of a launch: work-items or groups of it, the group, and dynamic LDS.
+///
+/// What does not depend on the kernel is worked out when it is made, which may be at compile time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Grid {
     size: [u32; 3],
@@ -10,6 +12,9 @@ pub struct Grid {
     dynamic_lds_bytes: u32,
     /// `size` counts groups.
     in_blocks: bool,
+    /// Work-items of a group; 0 where something is wrong with any kernel.
+    items: u32,
+    checked: Size,
 }
 
 /// A checked size.
@@ -18,22 +23,8 @@ pub(crate) struct Size {
     /// Work-items.
     pub grid: [u32; 3],
     pub group: [u16; 3],
-    /// LDS of a group, static and dynamic, bytes.
-    pub lds_bytes: u32,
-}
-
-impl Size {
     /// Dimensions with more than one work-item, as the dispatch packet has them.
-    #[inline]
-    pub const fn dimensions(&self) -> u16 {
-        if self.grid[2] > 1 || self.group[2] > 1 {
-            3
-        } else if self.grid[1] > 1 || self.group[1] > 1 {
-            2
-        } else {
-            1
-        }
-    }
+    pub dimensions: u16,
 }
 
 /// What a kernel allows.
@@ -41,20 +32,56 @@ impl Size {
 pub(crate) struct Limits {
     pub max_group: u32,
     /// All zero: any group.
-    pub required_group: [u32; 3],
+    pub required_group: [u16; 3],
     pub static_lds_bytes: u32,
-    pub max_lds_bytes: u32,
+    /// Most dynamic LDS.
+    pub max_dynamic_lds_bytes: u32,
 }
+
+impl Limits {
+    /// LDS of a group at most, bytes.
+    const fn max_lds_bytes(&self) -> u32 {
+        self.static_lds_bytes.saturating_add(self.max_dynamic_lds_bytes)
+    }
+}
+
+/// Work-items of a group that hardware takes at most.
+const MAX_GROUP: u32 = 1024;
 
 impl Grid {
     /// `blocks` groups of `group` work-items, as HIP counts.
+    #[inline]
     pub const fn blocks(blocks: [u32; 3], group: [u32; 3]) -> Self {
-        Self { size: blocks, group, dynamic_lds_bytes: 0, in_blocks: true }
+        let ([x, y, z], [gx, gy, gz]) = (blocks, group);
+        match (x.checked_mul(gx), y.checked_mul(gy), z.checked_mul(gz)) {
+            (Some(x), Some(y), Some(z)) => Self::new(blocks, group, true, [x, y, z]),
+            _ => Self::new(blocks, group, true, [0; 3]),
+        }
     }
 
     /// `items` work-items in groups of `group`; the last group along an axis may be a part of one.
+    #[inline]
     pub const fn items(items: [u32; 3], group: [u32; 3]) -> Self {
-        Self { size: items, group, dynamic_lds_bytes: 0, in_blocks: false }
+        Self::new(items, group, false, items)
+    }
+
+    #[inline]
+    #[allow(clippy::cast_possible_truncation)] // at most 1024 where it counts
+    const fn new(size: [u32; 3], group: [u32; 3], in_blocks: bool, grid: [u32; 3]) -> Self {
+        let ([x, y, z], [gx, gy, gz]) = (grid, group);
+        // No factor above the maximum: the product cannot overflow.
+        let small = gx <= MAX_GROUP && gy <= MAX_GROUP && gz <= MAX_GROUP;
+        let empty = x == 0 || y == 0 || z == 0;
+        let items = if small && !empty { gx * gy * gz } else { 0 };
+        let dimensions = if z > 1 || gz > 1 {
+            3
+        } else if y > 1 || gy > 1 {
+            2
+        } else {
+            1
+        };
+        let checked = Size { grid, group: [gx as u16, gy as u16, gz as u16], dimensions };
+        Self { size, group, dynamic_lds_bytes: 0, in_blocks, items, checked }
     }
 
     /// Gives each group `bytes` of LDS besides those that the kernel has by itself.
@@ -72,35 +99,15 @@ impl Grid {
 
     /// Checks it for a kernel.
     #[inline]
-    pub(crate) fn check(&self, limits: &Limits) -> Result<Size, LaunchProblem> {
-        let ([x, y, z], [gx, gy, gz]) = (self.size, self.group);
-        let items = u64::from(gx) * u64::from(gy);
-        // Each factor is below 2^32: the product is checked before it can overflow.
-        let items = if items > u64::from(u32::MAX) { u64::MAX } else { items * u64::from(gz) };
-        let lds = u64::from(limits.static_lds_bytes) + u64::from(self.dynamic_lds_bytes);
-        let grid = if self.in_blocks {
-            match (x.checked_mul(gx), y.checked_mul(gy), z.checked_mul(gz)) {
-                (Some(x), Some(y), Some(z)) => [x, y, z],
-                _ => return Err(self.problem(limits)),
-            }
-        } else {
-            self.size
-        };
-        let required = limits.required_group;
-        let other_group = required != [0; 3] && required != self.group;
-        if x == 0 || y == 0 || z == 0 || items == 0 || items > u64::from(limits.max_group) {
+    pub(crate) fn check(&self, limits: &Limits) -> Result<&Size, LaunchProblem> {
+        // An empty grid or group has no work-items: less than 1.
+        if self.items.wrapping_sub(1) >= limits.max_group
+            || self.dynamic_lds_bytes > limits.max_dynamic_lds_bytes
+            || limits.required_group != [0; 3] && limits.required_group != self.checked.group
+        {
             return Err(self.problem(limits));
         }
-        if lds > u64::from(limits.max_lds_bytes) || other_group {
-            return Err(self.problem(limits));
-        }
-        // At most 1024 work-items: each size fits 16 bits, and the LDS is at most the maximum.
-        let narrow = |size: u32| u16::try_from(size).unwrap_or(u16::MAX);
-        Ok(Size {
-            grid,
-            group: [narrow(gx), narrow(gy), narrow(gz)],
-            lds_bytes: limits.static_lds_bytes.wrapping_add(self.dynamic_lds_bytes),
-        })
+        Ok(&self.checked)
     }
 
     /// The first thing that is wrong.
@@ -118,11 +125,9 @@ impl Grid {
         if items > u64::from(limits.max_group) {
             return LaunchProblem::Group { items, max: limits.max_group };
         }
-        if limits.required_group != [0; 3] && limits.required_group != self.group {
-            return LaunchProblem::RequiredGroup {
-                group: self.group,
-                required: limits.required_group,
-            };
+        let required = limits.required_group.map(u32::from);
+        if required != [0; 3] && required != self.group {
+            return LaunchProblem::RequiredGroup { group: self.group, required };
         }
         for ((blocks, items), axis) in self.size.into_iter().zip(self.group).zip(axes) {
             if self.in_blocks && blocks.checked_mul(items).is_none() {
@@ -133,7 +138,7 @@ impl Grid {
         LaunchProblem::Lds {
             bytes: u64::from(fixed) + u64::from(self.dynamic_lds_bytes),
             fixed,
-            max: limits.max_lds_bytes,
+            max: limits.max_lds_bytes(),
         }
     }
 }
@@ -146,7 +151,7 @@ mod tests {
         max_group: 1024,
         required_group: [0; 3],
         static_lds_bytes: 1 << 10,
-        max_lds_bytes: 64 << 10,
+        max_dynamic_lds_bytes: 63 << 10,
     };
 
     fn problem(grid: Grid) -> LaunchProblem {
@@ -155,9 +160,11 @@ mod tests {
 
     #[test]
     fn blocks_are_groups_and_items_are_work_items() {
-        let size = Grid::blocks([3, 2, 1], [64, 2, 1]).dynamic_lds(24).check(&LIMITS).unwrap();
-        assert_eq!((size.grid, size.group, size.lds_bytes), ([192, 4, 1], [64, 2, 1], 1048));
-        let size = Grid::items([100, 1, 1], [64, 1, 1]).check(&LIMITS).unwrap();
+        let grid = Grid::blocks([3, 2, 1], [64, 2, 1]).dynamic_lds(24);
+        let size = grid.check(&LIMITS).unwrap();
+        assert_eq!((size.grid, size.group, size.dimensions), ([192, 4, 1], [64, 2, 1], 2));
+        let grid = Grid::items([100, 1, 1], [64, 1, 1]);
+        let size = grid.check(&LIMITS).unwrap();
         assert_eq!(size.grid, [100, 1, 1]);
     }
 

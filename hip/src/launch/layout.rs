@@ -3,7 +3,7 @@
 use hsaco::kernarg::Hidden;
 use hsaco::{ArgLayout, Geometry, KernargTemplate, Services};
 
-use super::args::{Arguments, Slot};
+use super::args::{Arguments, MAX_NATURAL, Shape, Slot};
 use super::grid::Size;
 use crate::error::LaunchProblem;
 
@@ -33,9 +33,16 @@ enum Hidden5 {
 #[derive(Debug)]
 pub(crate) struct Layout {
     slots: Box<[Slot]>,
+    shape: Option<Shape>,
     explicit_bytes: usize,
-    segment_bytes: u32,
+    /// In whole words.
+    explicit_words_bytes: usize,
+    /// There are bytes in those words that belong to no argument.
+    has_gaps: bool,
+    /// Bytes of the ring that a launch takes: whole words.
+    ring_bytes: u32,
     align: u32,
+    staging_bytes: usize,
     hidden: Hidden5,
     /// Where the address of the queue goes, if the kernel asks for it.
     queue_at: Option<usize>,
@@ -62,10 +69,19 @@ impl Layout {
         } else {
             Self::usual(layout, &template).unwrap_or(Hidden5::Other(template))
         };
+        let slots: Box<[Slot]> = layout.explicit().iter().map(slot).collect();
+        let explicit_bytes = layout.explicit_bytes() as usize;
+        let explicit_words_bytes = explicit_bytes.next_multiple_of(WORD);
+        let used: u32 = slots.iter().map(|slot| slot.size).sum();
+        let ring_bytes = layout.segment_bytes().next_multiple_of(8);
         Ok(Self {
-            slots: layout.explicit().iter().map(slot).collect(),
-            explicit_bytes: layout.explicit_bytes() as usize,
-            segment_bytes: layout.segment_bytes(),
+            shape: Shape::of(&slots),
+            slots,
+            explicit_bytes,
+            explicit_words_bytes,
+            has_gaps: used as usize != explicit_words_bytes,
+            ring_bytes,
+            staging_bytes: ring_bytes as usize + explicit_words_bytes + MAX_NATURAL,
             // Never less than the K cache's line, so that no two launches share one.
             align: layout.segment_align().max(64),
             hidden,
@@ -121,7 +137,7 @@ impl Layout {
     /// Bytes that a launch takes of the ring, whole words.
     #[inline]
     pub const fn ring_bytes(&self) -> u32 {
-        self.segment_bytes.next_multiple_of(8)
+        self.ring_bytes
     }
 
     /// Alignment in the ring, bytes.
@@ -131,8 +147,9 @@ impl Layout {
     }
 
     /// Bytes of scratch memory that [`Self::fill`] works in.
+    #[inline]
     pub const fn staging_bytes(&self) -> usize {
-        self.segment_bytes.next_multiple_of(8) as usize + self.explicit_bytes + WORD
+        self.staging_bytes
     }
 
     /// Makes the segment of a launch at the start of `staging`: explicit arguments, and each hidden one
@@ -144,7 +161,7 @@ impl Layout {
         arguments: &impl Arguments,
         size: &Size,
         dynamic_lds_bytes: u32,
-        queue: u64,
+        queue: impl FnOnce() -> u64,
     ) -> Result<(), LaunchProblem> {
         match &self.hidden {
             Hidden5::None => self.explicit(staging, arguments),
@@ -155,11 +172,11 @@ impl Layout {
                 usual(hidden, image, size, if *dynamic_lds { dynamic_lds_bytes } else { 0 });
                 match self.queue_at {
                     None => Ok(()),
-                    Some(at) => self.put_queue(staging, at, queue),
+                    Some(at) => self.put_queue(staging, at, queue()),
                 }
             }
             Hidden5::Other(template) => {
-                self.other(template, staging, arguments, size, dynamic_lds_bytes, queue)
+                self.other(template, staging, arguments, size, dynamic_lds_bytes, queue())
             }
         }
     }
@@ -171,15 +188,22 @@ impl Layout {
         staging: &mut [u8],
         arguments: &impl Arguments,
     ) -> Result<(), LaunchProblem> {
-        let words = self.explicit_bytes.next_multiple_of(WORD);
-        let Some(explicit) = staging.get_mut(..words) else {
+        if let (Some(shape), Some(known)) = (arguments.shape(), self.shape)
+            && shape == known
+            && let Some(packed) = staging.first_chunk_mut::<MAX_NATURAL>()
+        {
+            if self.has_gaps {
+                *packed = [0; MAX_NATURAL];
+            }
+            arguments.put_naturally(packed);
+            return Ok(());
+        }
+        let Some(explicit) = staging.get_mut(..self.explicit_words_bytes) else {
             return Err(self.no_space(staging.len()));
         };
-        for word in explicit.as_chunks_mut::<WORD>().0 {
-            *word = [0; WORD];
-        }
+        explicit.fill(0);
         let Some(packed) = explicit.get_mut(..self.explicit_bytes) else {
-            return Err(self.no_space(words));
+            return Err(self.no_space(self.explicit_words_bytes));
         };
         Ok(arguments.pack(&self.slots, packed)?)
     }
@@ -201,7 +225,7 @@ impl Layout {
         let packed = packed.get_mut(..self.explicit_bytes).ok_or_else(|| self.no_space(found))?;
         packed.fill(0);
         arguments.pack(&self.slots, packed)?;
-        let geometry = Geometry::new(size.grid, size.group.map(u32::from), size.dimensions())?
+        let geometry = Geometry::new(size.grid, size.group.map(u32::from), size.dimensions)?
             .dynamic_lds_bytes(dynamic_lds_bytes);
         segment.fill(0);
         template.write_packed(segment, packed, &geometry)?;
@@ -245,6 +269,6 @@ fn usual(to: &mut [u8; HIDDEN_BYTES], image: &[u64; HIDDEN_WORDS], size: &Size, 
     set(0, u64::from(whole(x, gx)) | u64::from(whole(y, gy)) << 32);
     set(1, u64::from(whole(z, gz)) | u64::from(gx) << 32 | u64::from(gy) << 48);
     set(2, u64::from(gz) | rest(x, gx) << 16 | rest(y, gy) << 32 | rest(z, gz) << 48);
-    set(DIMENSIONS_WORD, u64::from(size.dimensions()));
+    set(DIMENSIONS_WORD, u64::from(size.dimensions));
     set(DYNAMIC_LDS_WORD, u64::from(dynamic_lds));
 }

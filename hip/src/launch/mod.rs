@@ -14,7 +14,7 @@ use kfd::KernelLabel;
 use pm4::GpuAddr;
 use pm4::dispatch::{Program, Properties, Template};
 
-pub use args::{Argument, Arguments, ByValue, Packed, Slot};
+pub use args::{Argument, Arguments, ByValue, MAX_NATURAL, Packed, Shape, Slot};
 pub use grid::Grid;
 pub(crate) use grid::{Limits, Size};
 pub(crate) use layout::Layout;
@@ -33,6 +33,8 @@ const MAX_GROUP: u32 = 1024;
 /// Immutable, and all of it known before the first launch.
 #[derive(Debug)]
 pub(crate) struct Cold {
+    /// No other kernel of the runtime has, or had, the same; not 0.
+    pub id: u64,
     pub layout: Layout,
     pub limits: Limits,
     /// Everything but sizes and arguments, with the fences of a launch inside a stream.
@@ -81,14 +83,21 @@ impl Cold {
             .barrier()
             .acquire(FenceScope::AGENT)
             .release(FenceScope::AGENT);
+        let narrow = |size: u32| u16::try_from(size).unwrap_or(u16::MAX);
+        let fixed = facts.static_lds_bytes;
+        let Some(max_dynamic_lds_bytes) = device.max_lds_bytes.checked_sub(fixed) else {
+            let max = device.max_lds_bytes;
+            return Err(refused(LaunchProblem::Lds { bytes: fixed.into(), fixed, max }));
+        };
         let limits = Limits {
             max_group: facts.max_flat_group_size.min(MAX_GROUP),
-            required_group: facts.required_group_size.unwrap_or([0; 3]),
-            static_lds_bytes: facts.static_lds_bytes,
-            max_lds_bytes: device.max_lds_bytes,
+            required_group: facts.required_group_size.unwrap_or([0; 3]).map(narrow),
+            static_lds_bytes: fixed,
+            max_dynamic_lds_bytes,
         };
         let program = program(device, kernel, GpuAddr::new(address_of(kernel.entry_vaddr())));
         Ok(Self {
+            id: device.shared.next_id(),
             layout,
             limits,
             dispatch,
@@ -109,31 +118,29 @@ impl Cold {
         Error::Launch { kernel: Arc::clone(&self.name), problem }
     }
 
+    /// LDS of a group, bytes: `Grid::check` has seen to it that it is no more than there is.
+    #[inline]
+    pub const fn lds_bytes(&self, grid: &Grid) -> u32 {
+        self.limits.static_lds_bytes.wrapping_add(grid.dynamic_lds_bytes())
+    }
+
     /// The packet of a launch.
     #[inline]
     pub fn packet(
         &self,
         size: &Size,
+        lds_bytes: u32,
         kernarg: GpuAddr,
         acquire: FenceScope,
         completion: GpuAddr,
-    ) -> Result<Packet> {
-        match self.dispatch.grid(size.grid, size.group) {
-            Ok(dispatch) => Ok(dispatch
-                .group_segment(size.lds_bytes)
-                .kernarg(kernarg)
-                .acquire(acquire)
-                .completion(completion)
-                .encode()),
-            Err(problem) => Err(self.bad_packet(problem)),
-        }
-    }
-
-    #[cold]
-    fn bad_packet(&self, _: aql::Problem) -> Error {
-        // `Grid::check` refuses whatever a packet cannot hold.
-        let max = self.limits.max_group;
-        self.refuse(LaunchProblem::Group { items: u64::MAX, max })
+    ) -> Packet {
+        self.dispatch
+            .sized(size.dimensions, size.grid, size.group)
+            .group_segment(lds_bytes)
+            .kernarg(kernarg)
+            .acquire(acquire)
+            .completion(completion)
+            .encode()
     }
 }
 

@@ -8,6 +8,7 @@ use pm4::dispatch::Scratch;
 use pm4::{GpuAddr, IndirectBuffer};
 
 use super::core::{Core, Engine};
+use super::launch::queue_address;
 use super::retire::Retire;
 use crate::command::{CommandBuffer, CommandError, CommandKind, Submission};
 use crate::device::same_device;
@@ -35,7 +36,7 @@ impl Core {
         // Others may have the scratch of a shared queue replaced before the device gets there.
         let as_packets = kind == CommandKind::Packets
             || private_bytes > 0 && matches!(self.engine, Engine::Shared(_));
-        let queue = GpuAddr::new(self.queue_address());
+        let queue = GpuAddr::new(queue_address(&self.engine));
         let binding = command.binding(queue, scratch, as_packets);
         let at = command.prepare(&binding, self.shared.patience)?;
         let Some(instance) = command.instance(at) else { return Err(no_instance()) };

@@ -40,6 +40,9 @@ pub(crate) struct Record {
     pub kernarg_end: u64,
 }
 
+/// Instead of the number of operations released: the last packet counts for none.
+const UNCOUNTED: u64 = u64::MAX;
+
 /// Slots that a stream keeps for itself.
 const OWN_SLOTS: usize = 64;
 /// Slots that it takes or gives back at a time.
@@ -103,7 +106,7 @@ impl Core {
         let shared = StreamShared::new(device, line, request.patience)?;
         // The queue's creation checked that it is a power of two.
         let records = usize::try_from(request.packets).unwrap_or(usize::MAX);
-        Ok(Self {
+        let mut core = Self {
             count: 0,
             retired: 0,
             records: vec![Record::default(); records].into_boxed_slice(),
@@ -115,12 +118,17 @@ impl Core {
             retire: RetireQueue::new(2 * records),
             modules: ModulesInUse::default(),
             host_bound: 0,
-            slots: Vec::with_capacity(OWN_SLOTS + SLOT_BATCH),
+            slots: Vec::with_capacity(request.events.max(OWN_SLOTS) + SLOT_BATCH),
             copies: Copies::new(&request.copies),
             farewell: request.farewell,
             shared,
             engine,
-        })
+        };
+        while core.slots.len() < request.events {
+            let slots = &device.shared.slots;
+            slots.take(&device.gpu, &mut core.slots, SLOT_BATCH)?;
+        }
+        Ok(core)
     }
 
     pub fn device(&self) -> &Arc<DeviceCore> {
@@ -156,6 +164,12 @@ impl Core {
     pub fn make_room(&mut self, is_enough: impl Fn(&Self) -> bool) -> Result<()> {
         self.look()?;
         while !is_enough(self) {
+            // What no operation counts for yet is held until the next one.
+            let has_record = self.count - self.retired < self.records.len() as u64;
+            if self.released == UNCOUNTED && has_record {
+                self.submit_release()?;
+                continue;
+            }
             if self.retired == self.count {
                 let what = "the size of an operation, in an empty stream,";
                 return Err(Error::InvalidArgument { call: "submit", what, value: 0 });
@@ -342,6 +356,22 @@ impl Core {
         self.retire.push(self.count, what);
     }
 
+    /// Operation `number`, the latest or the next, uses `what` until the device has passed it.
+    #[inline]
+    pub fn retire_at(&mut self, number: u64, what: Retire) {
+        self.retire.push(number, what);
+    }
+
+    /// A packet that is no operation of its own came last: a synchronisation has to wait for it, too.
+    #[inline]
+    pub fn note_uncounted(&mut self) {
+        if let Engine::Pm4(_) = self.engine {
+            return;
+        }
+        self.released = UNCOUNTED;
+        self.shared.released.store(UNCOUNTED, Ordering::Release);
+    }
+
     /// Whether everything submitted so far has released its writes to the host.
     #[inline]
     pub fn is_released(&self) -> bool {
@@ -360,12 +390,16 @@ impl Core {
         if self.is_released() {
             return Ok(());
         }
-        self.ready()?;
         if let Engine::Pm4(_) = self.engine {
             // Each of its operations does.
             self.note_released();
             return Ok(());
         }
+        self.ready()?;
+        self.submit_release()
+    }
+
+    fn submit_release(&mut self) -> Result<()> {
         let packet = BarrierAnd::noop().barrier().release(FenceScope::SYSTEM);
         self.submit(&packet.completion(self.progress()).encode(), KernelLabel::NONE)?;
         self.note_released();
@@ -419,11 +453,16 @@ impl Core {
 
     /// Ends it. What the device may still use goes to whoever has the queue.
     pub fn end(&mut self) {
+        let farewell = self.farewell;
+        let wait = |core: &Self| core.shared.wait_for(core.count, farewell).is_ok();
+        // Then there is room for what makes sure of events that were recorded last.
+        let done = wait(self)
+            && self.release().is_ok()
+            && wait(self)
+            && self.look().is_ok_and(|passed| passed == self.count);
         for slot in self.slots.drain(..) {
             self.shared.device.shared.slots.give_back(slot);
         }
-        let done = self.shared.wait_for(self.count, self.farewell).is_ok()
-            && self.look().is_ok_and(|passed| passed == self.count);
         if done {
             // The signal can be used again at once.
             self.shared.word.set(0);

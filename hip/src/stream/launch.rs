@@ -29,7 +29,7 @@ impl Core {
             Err(problem) => return Err(cold.refuse(problem)),
         };
         self.ready()?;
-        let place = self.pack(cold, grid, &size, arguments)?;
+        let place = self.pack(cold, grid, size, arguments)?;
         let scope = self.acquire_scope()?;
         let kernarg = match place {
             Some(place) => self.kernarg.addr(place.offset),
@@ -40,9 +40,10 @@ impl Core {
             self.kernarg.take(place.end);
         }
         let submitted = if let Engine::Pm4(_) = self.engine {
-            self.pm4_launch(cold, &size, kernarg, scope)
+            self.pm4_launch(cold, grid, size, kernarg, scope)
         } else {
-            let packet = cold.packet(&size, kernarg, scope, self.progress())?;
+            let lds = cold.lds_bytes(grid);
+            let packet = cold.packet(size, lds, kernarg, scope, self.progress());
             self.submit(&packet, cold.label)
         };
         match submitted {
@@ -70,9 +71,10 @@ impl Core {
         if layout.staging_bytes() > self.staging.len() {
             self.more_staging(cold)?;
         }
-        let queue = self.queue_address();
-        let filled =
-            layout.fill(&mut self.staging, arguments, size, grid.dynamic_lds_bytes(), queue);
+        let engine = &self.engine;
+        let lds = grid.dynamic_lds_bytes();
+        let queue = || queue_address(engine);
+        let filled = layout.fill(&mut self.staging, arguments, size, lds, queue);
         if let Err(problem) = filled {
             return Err(cold.refuse(problem));
         }
@@ -87,15 +89,6 @@ impl Core {
         let packed = self.staging.get(..bytes as usize).unwrap_or_default();
         self.kernarg.write(place.offset, packed)?;
         Ok(Some(place))
-    }
-
-    /// Address of the queue's descriptor, for kernels that look at it.
-    #[inline]
-    pub fn queue_address(&self) -> u64 {
-        match &self.engine {
-            Engine::Own(ring) | Engine::Shared(ring) => ring.descriptor(),
-            Engine::Pm4(line) => line.descriptor(),
-        }
     }
 
     #[cold]
@@ -116,5 +109,13 @@ impl Core {
         }
         self.make_room(|core| core.kernarg.place(bytes, align).is_some())?;
         self.kernarg.place(bytes, align).ok_or_else(|| cold.refuse(too_large))
+    }
+}
+
+/// Address of the queue's descriptor, for kernels that look at it.
+pub(super) fn queue_address(engine: &Engine) -> u64 {
+    match engine {
+        Engine::Own(ring) | Engine::Shared(ring) => ring.descriptor(),
+        Engine::Pm4(line) => line.descriptor(),
     }
 }

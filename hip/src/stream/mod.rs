@@ -114,10 +114,10 @@ impl Stream {
         if !self.core.is_released() {
             self.core.release()?;
         }
-        if self.core.shared.learn()? != self.core.count {
+        if self.core.look()? != self.core.count {
             self.core.shared.wait_for(self.core.count, timeout)?;
+            self.core.look()?;
         }
-        self.core.look()?;
         self.core.shared.device.shared.host_looked();
         self.core.shared.check_host()
     }

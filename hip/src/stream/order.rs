@@ -28,19 +28,18 @@ impl Core {
         let submitted = if let Engine::Pm4(_) = self.engine {
             self.pm4_record(addr)
         } else {
-            // The event's packet stamps it; the next counts the operation.
+            // No operation of its own: the next one counts for it.
             let stamp = BarrierAnd::noop().barrier().release(FenceScope::SYSTEM);
-            let stamp = stamp.completion(addr).encode();
-            let count = BarrierAnd::noop().barrier().completion(self.progress()).encode();
-            let none = KernelLabel::NONE;
-            self.submit_two(&[(stamp, none), (count, none)])
+            self.push(&stamp.completion(addr).encode(), KernelLabel::NONE).map(|()| self.count + 1)
         };
         if let Err(error) = submitted {
             self.abandon_slot(id);
             return Err(error);
         }
-        self.retire(Retire::Slot(id));
-        self.note_released();
+        if let Ok(number) = submitted {
+            self.retire_at(number, Retire::Slot(id));
+        }
+        self.note_uncounted();
         if let Some((old, pins)) = event.core.current.replace(Some(id))
             && self.slot(old).is_some_and(|slot| slot.holders.replaced(pins))
         {

@@ -8,7 +8,7 @@ use std::sync::Mutex;
 
 use aql::FenceScope;
 use kfd::{Pm4Queue, Pm4QueueRequest, QueueWatch, Signal};
-use pm4::dispatch::{Launch, Scratch};
+use pm4::dispatch::{Launch, Scratch, Template, Words};
 use pm4::packet::{Compare, EventWrite, WaitOn, WaitRegMem, gfx9, gfx11};
 use pm4::{Encode, GpuAddr, IbBuilder, IndirectBuffer, Pm4Packet, ReleaseMem, RingSink, Target};
 
@@ -17,7 +17,7 @@ use super::request::StreamRequest;
 use super::shared::START;
 use crate::device::DeviceCore;
 use crate::error::{Error, LaunchProblem, Result};
-use crate::launch::{Cold, Size};
+use crate::launch::{Cold, Grid, Size};
 use crate::sync::lock;
 
 /// Dwords of ring for each operation that may be in flight: a launch takes some 80.
@@ -36,8 +36,20 @@ pub(crate) struct Pm4Line {
     /// The queue's scratch, for launches.
     scratch: Scratch,
     scratch_bytes: u32,
+    /// The last launch, whose dwords are changed for the next.
+    words: Words,
+    last: Last,
     /// What the queue may still use of a stream that is gone. Dropped after the queue.
     remains: Mutex<Vec<Box<dyn Any + Send>>>,
+}
+
+/// What the dwords of the last launch are for.
+#[derive(Debug, Default)]
+struct Last {
+    /// The kernel's number; 0 for none.
+    kernel: u64,
+    grid: Option<Grid>,
+    scope: Option<FenceScope>,
 }
 
 /// The packet of one of the generations.
@@ -69,7 +81,10 @@ impl Encode for Acquire {
 
 impl Pm4Packet for Acquire {}
 
-/// A packet that is a struct of the generation's, and its end.
+/// Where the count is among the dwords of an operation's end: dword 5 of RELEASE_MEM.
+const DONE_AT: usize = EventWrite::DWORDS + 5;
+
+/// An operation's end.
 const END_DWORDS: usize = EventWrite::DWORDS + ReleaseMem::DWORDS;
 
 impl Pm4Line {
@@ -98,6 +113,8 @@ impl Pm4Line {
             release: release(target),
             scratch: queue.scratch(),
             scratch_bytes: queue.scratch_bytes(),
+            words: Words::new(),
+            last: Last::default(),
             queue,
             remains: Mutex::default(),
         })
@@ -122,6 +139,50 @@ impl Pm4Line {
         self.queue.grow_scratch(bytes, patience)?;
         self.scratch = self.queue.scratch();
         self.scratch_bytes = self.queue.scratch_bytes();
+        self.last = Last::default();
+        Ok(())
+    }
+
+    /// Starts the dwords of launches of another kernel.
+    #[cold]
+    fn other_kernel(
+        &mut self,
+        cold: &Cold,
+        template: &Template,
+        scope: FenceScope,
+        word: GpuAddr,
+    ) -> Result<()> {
+        self.last = Last::default();
+        let acquire = self.acquire(scope);
+        let before = acquire.words.get(..acquire.dwords).unwrap_or_default();
+        let release = self.release.write_64(word, 0).map_err(|cause| misaligned(self, cause))?;
+        let [first, second] = EventWrite::CS_PARTIAL_FLUSH.encode();
+        let [a, b, c, d, e, f, g, h] = release.encode();
+        let after = [first, second, a, b, c, d, e, f, g, h];
+        let scratch = self.scratch;
+        if template.start(&mut self.words, before, &scratch, &after).is_none() {
+            let missing = pm4::dispatch::Error::Missing { what: "room for its launch state" };
+            return Err(cold.refuse(LaunchProblem::Pm4(missing)));
+        }
+        self.last = Last { kernel: cold.id, grid: None, scope: Some(scope) };
+        Ok(())
+    }
+
+    /// Sets other sizes.
+    #[cold]
+    fn other_grid(
+        &mut self,
+        cold: &Cold,
+        template: &Template,
+        grid: &Grid,
+        size: &Size,
+        lds_bytes: u32,
+    ) -> Result<()> {
+        self.last.grid = None;
+        let group = size.group.map(u32::from);
+        let set = template.size(&mut self.words, size.grid, group, lds_bytes);
+        set.map_err(|problem| cold.refuse(LaunchProblem::Pm4(problem)))?;
+        self.last.grid = Some(*grid);
         Ok(())
     }
 
@@ -205,26 +266,52 @@ impl Core {
     pub fn pm4_launch(
         &mut self,
         cold: &Cold,
+        grid: &Grid,
         size: &Size,
         kernarg: GpuAddr,
         scope: FenceScope,
     ) -> Result<u64> {
+        let lds_bytes = cold.lds_bytes(grid);
         let patience = self.shared.patience;
-        let line = self.pm4()?;
+        let number = self.count + 1;
+        let word = self.shared.word.value_addr();
+        let line = match &mut self.engine {
+            Engine::Pm4(line) => &mut **line,
+            _ => return Err(not_pm4()),
+        };
         if cold.private_bytes > line.scratch_bytes {
             line.grow(cold.private_bytes, patience)?;
         }
-        let acquire = line.acquire(scope);
-        let scratch = line.scratch;
-        let group = size.group.map(u32::from);
-        if let Some(template) = &cold.template {
-            let words = template.launch(size.grid, group, size.lds_bytes, kernarg, &scratch);
-            let words = words.map_err(|problem| cold.refuse(LaunchProblem::Pm4(problem)))?;
-            return self.pm4_submit(acquire.dwords() + words.dwords(), |ring| {
-                ring.push(&acquire).push(&words);
-            });
+        let Some(template) = &cold.template else {
+            let acquire = line.acquire(scope);
+            return self.pm4_launch_in_full(cold, size, lds_bytes, kernarg, acquire);
+        };
+        if line.last.kernel != cold.id || line.last.scope != Some(scope) {
+            line.other_kernel(cold, template, scope, word)?;
         }
-        self.pm4_launch_in_full(cold, size, kernarg, acquire)
+        if line.last.grid != Some(*grid) {
+            line.other_grid(cold, template, grid, size, lds_bytes)?;
+        }
+        template.arguments(&mut line.words, kernarg);
+        let done = GpuAddr::new(START.wrapping_sub_unsigned(number).cast_unsigned());
+        line.words.set_after(DONE_AT, done.lo());
+        line.words.set_after(DONE_AT + 1, done.hi());
+        self.shared.progress.announce(number);
+        let (words, queue) = (&line.words, &mut line.queue);
+        let fill = |ring: &mut Ring<'_>| {
+            ring.push(words);
+        };
+        let submitted = match queue.submit(words.dwords(), fill) {
+            Err(error) if error.is_full() => queue.submit_within(words.dwords(), fill, patience),
+            result => result,
+        };
+        if let Err(error) = submitted {
+            self.shared.progress.announce(self.count);
+            return Err(error.into());
+        }
+        self.note(number);
+        self.note_released();
+        Ok(number)
     }
 
     /// A kernel that wants more than its arguments.
@@ -233,6 +320,7 @@ impl Core {
         &mut self,
         cold: &Cold,
         size: &Size,
+        lds_bytes: u32,
         kernarg: GpuAddr,
         acquire: Acquire,
     ) -> Result<u64> {
@@ -250,7 +338,8 @@ impl Core {
         // A kernel that looks at its packet finds one behind its arguments.
         let wants_packet = program.properties().contains(pm4::dispatch::Properties::DISPATCH_PTR);
         let packet = if wants_packet {
-            let packet = cold.packet(size, kernarg, FenceScope::SYSTEM, GpuAddr::NULL)?;
+            let none = GpuAddr::NULL;
+            let packet = cold.packet(size, lds_bytes, kernarg, FenceScope::SYSTEM, none);
             Some(self.put_packet(cold, &packet)?)
         } else {
             None
@@ -260,7 +349,7 @@ impl Core {
         let state = program.launch(&Launch {
             grid: size.grid,
             group: size.group.map(u32::from),
-            lds_bytes: size.lds_bytes,
+            lds_bytes,
             private_bytes: cold.private_bytes,
             kernarg,
             preload: &preload,

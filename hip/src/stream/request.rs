@@ -15,6 +15,7 @@ pub struct StreamRequest {
     pub(crate) patience: Duration,
     pub(crate) farewell: Duration,
     pub(crate) copies: CopyRequest,
+    pub(crate) events: usize,
     pub(crate) shared: bool,
     pub(crate) pm4: bool,
 }
@@ -30,6 +31,7 @@ impl StreamRequest {
             patience: Duration::MAX,
             farewell: Duration::from_secs(10),
             copies: CopyRequest::new(),
+            events: 0,
             shared: false,
             pm4: false,
         }
@@ -77,6 +79,13 @@ impl StreamRequest {
     /// need not wait until the stream is idle to get it.
     pub const fn scratch(mut self, bytes: u32) -> Self {
         self.scratch_bytes = bytes;
+        self
+    }
+
+    /// Events in flight that the stream prepares for when it is made; more are prepared for when they
+    /// are recorded.
+    pub const fn events(mut self, events: usize) -> Self {
+        self.events = events;
         self
     }
 

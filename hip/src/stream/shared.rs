@@ -51,7 +51,8 @@ pub(crate) struct StreamShared {
     pub progress: Arc<Progress>,
     /// The device's count: `START` less the operations done.
     pub word: Signal,
-    /// Operations up to which writes were released to the host and other GPUs.
+    /// Operations up to which writes were released to the host and other GPUs; another number where the
+    /// last packet counts for none.
     pub released: AtomicU64,
     pub lost: OnceLock<Arc<Error>>,
     graves: Mutex<Vec<Grave>>,
@@ -137,7 +138,9 @@ impl StreamShared {
 
     /// Says once that a host function has panicked.
     pub fn check_host(&self) -> Result<()> {
-        if self.host_panicked.swap(false, Ordering::AcqRel) {
+        if self.host_panicked.load(Ordering::Relaxed)
+            && self.host_panicked.swap(false, Ordering::AcqRel)
+        {
             return Err(Error::HostFunction);
         }
         Ok(())
@@ -224,7 +227,7 @@ impl StreamShared {
         let kernel = &**self.device.shared.kfd.kernel();
         let start = kernel.now();
         self.wait_for(count, timeout)?;
-        if self.released.load(Ordering::Acquire) < count
+        if self.released.load(Ordering::Acquire) != count
             && let Line::Aql(ring) = &self.line
         {
             // The owner has not asked for it yet.

@@ -110,58 +110,74 @@ impl Template {
         whole.then_some(Self { words, dwords, at, rsrc2: program.rsrc2, initiator })
     }
 
-    /// The dwords of one launch.
-    ///
-    /// # Errors
-    /// As [`Program::launch`], for grid, group and LDS. Whether the scratch suffices is not checked.
-    #[inline]
-    pub fn launch(
+    /// Starts `words` with `before`, the state for launches with `scratch`, and `after`. `None` if that
+    /// is too long.
+    pub fn start(
         &self,
-        grid: [u32; 3],
-        group: [u32; 3],
-        lds_bytes: u32,
-        kernarg: GpuAddr,
+        words: &mut Words,
+        before: &[u32],
         scratch: &Scratch,
-    ) -> Result<Words, Error> {
-        let (threads, groups, partial) = geometry(grid, group)?;
-        let mut words = self.words;
-        let mut set = |at: usize, value: u32| {
-            if let Some(word) = words.get_mut(at) {
-                *word = value;
-            }
-        };
-        let rsrc2 = ComputePgmRsrc2(self.rsrc2);
-        let lds = rsrc2.set_lds_size(lds_granules(lds_bytes)?).unwrap_or(rsrc2);
-        set(self.at.rsrc2, lds.0);
-        set(self.at.tmpring_size, scratch.tmpring_size);
-        let [x, y, z] = threads;
-        set(self.at.threads, x);
-        set(self.at.threads + 1, y);
-        set(self.at.threads + 2, z);
+        after: &[u32],
+    ) -> Option<()> {
+        let state = self.words.get(..self.dwords)?;
+        words.state_at = before.len();
+        words.after_at = words.state_at + state.len();
+        words.dwords = words.after_at + after.len();
+        let to = words.words.get_mut(..words.dwords)?.iter_mut();
+        let from = before.iter().chain(state).chain(after);
+        to.zip(from).for_each(|(to, from)| *to = *from);
+        let state_at = words.state_at;
+        words.set(state_at + self.at.tmpring_size, scratch.tmpring_size);
         let base = GpuAddr::new(scratch.base.get() >> 8);
-        for (place, addr) in [
-            (self.at.kernarg, kernarg),
-            (self.at.scratch_base, base),
-            (self.at.flat_scratch, scratch.base),
-        ] {
+        for (place, addr) in [(self.at.scratch_base, base), (self.at.flat_scratch, scratch.base)] {
             if let Some(at) = place {
-                set(at, addr.lo());
-                set(at + 1, addr.hi());
+                words.set(state_at + at, addr.lo());
+                words.set(state_at + at + 1, addr.hi());
             }
         }
         if let Some(at) = self.at.resource {
-            for (at, word) in (at..).zip(scratch.resource) {
-                set(at, word);
+            for (at, word) in (state_at + at..).zip(scratch.resource) {
+                words.set(at, word);
             }
         }
-        let [x, y, z] = groups;
-        set(self.at.dispatch, x);
-        set(self.at.dispatch + 1, y);
-        set(self.at.dispatch + 2, z);
+        Some(())
+    }
+
+    /// Sets the sizes of launches in `words`, which [`Self::start`] started.
+    ///
+    /// # Errors
+    /// As [`Program::launch`], for grid, group and LDS. Whether the scratch suffices is not checked.
+    pub fn size(
+        &self,
+        words: &mut Words,
+        grid: [u32; 3],
+        group: [u32; 3],
+        lds_bytes: u32,
+    ) -> Result<(), Error> {
+        let (threads, groups, partial) = geometry(grid, group)?;
+        let rsrc2 = ComputePgmRsrc2(self.rsrc2);
+        let lds = rsrc2.set_lds_size(lds_granules(lds_bytes)?).unwrap_or(rsrc2);
+        let state = words.state_at;
+        words.set(state + self.at.rsrc2, lds.0);
+        for (at, value) in (state + self.at.threads..).zip(threads) {
+            words.set(at, value);
+        }
         let mut initiator = self.initiator;
         initiator.set(DispatchInitiator::PARTIAL_TG_EN, partial);
-        set(self.at.dispatch + 3, initiator.bits());
-        Ok(Words { words, dwords: self.dwords })
+        for (at, value) in (state + self.at.dispatch..).zip(groups) {
+            words.set(at, value);
+        }
+        words.set(state + self.at.dispatch + 3, initiator.bits());
+        Ok(())
+    }
+
+    /// Sets the address of the arguments in `words`.
+    #[inline]
+    pub fn arguments(&self, words: &mut Words, kernarg: GpuAddr) {
+        if let Some(at) = self.at.kernarg {
+            words.set(words.state_at + at, kernarg.lo());
+            words.set(words.state_at + at + 1, kernarg.hi());
+        }
     }
 
     /// Length of every launch, dwords.
@@ -170,15 +186,54 @@ impl Template {
     }
 }
 
-/// The dwords of one launch, to be pushed like a packet.
+/// Dwords around a state at most.
+const MAX_AROUND: usize = 32;
+
+/// The dwords of a launch, with packets before and after it, to be pushed like one packet. Kept from
+/// launch to launch: only what differs is set anew.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use]
 pub struct Words {
-    words: [u32; MAX_DWORDS],
+    words: [u32; MAX_DWORDS + MAX_AROUND],
     dwords: usize,
+    state_at: usize,
+    after_at: usize,
+}
+
+impl Words {
+    /// Nothing yet.
+    pub const fn new() -> Self {
+        Self { words: [0; MAX_DWORDS + MAX_AROUND], dwords: 0, state_at: 0, after_at: 0 }
+    }
+
+    #[inline]
+    fn set(&mut self, at: usize, value: u32) {
+        if let Some(word) = self.words.get_mut(at) {
+            *word = value;
+        }
+    }
+
+    /// Replaces the first dwords.
+    #[inline]
+    pub fn set_before(&mut self, before: &[u32]) {
+        self.words.iter_mut().take(self.state_at).zip(before).for_each(|(to, from)| *to = *from);
+    }
+
+    /// Replaces a dword of those after the state, by its place among them.
+    #[inline]
+    pub fn set_after(&mut self, at: usize, value: u32) {
+        self.set(self.after_at + at, value);
+    }
+}
+
+impl Default for Words {
+    fn default() -> Self {
+        Self::new()
+    }
 }
 
 impl Encode for Words {
+    #[inline]
     fn dwords(&self) -> usize {
         self.dwords
     }

@@ -288,21 +288,26 @@ fn a_template_gives_the_words_of_the_launch_state() {
             let kernel = kernel(16, properties & Properties::from_bits_retain(0x29));
             let program = Program::new(target, &kernel, Options::default()).unwrap();
             let template = Template::new(&program).unwrap();
+            let mut words = Words::new();
             for (grid, group) in
                 [([4096, 1, 1], [256, 1, 1]), ([100, 50, 3], [16, 8, 2]), ([1, 1, 1], [1, 1, 1])]
             {
                 let kernarg = GpuAddr::new(0x7f00_0030_0000);
                 let launch = Launch { grid, group, lds_bytes: 4096, kernarg, scratch, ..launch() };
                 let state = program.launch(&launch).unwrap();
-                let words = template.launch(grid, group, 4096, kernarg, &scratch).unwrap();
+                template.start(&mut words, &[7, 8], &scratch, &[9]).unwrap();
+                template.size(&mut words, grid, group, 4096).unwrap();
+                template.arguments(&mut words, kernarg);
                 let mut found = std::vec::Vec::new();
                 words.emit(|piece| found.extend_from_slice(piece));
-                assert_eq!(found, self::words(&state), "{target} {properties:?} {grid:?}");
-                assert_eq!(found.len(), template.dwords());
+                let mut expected = std::vec![7, 8];
+                expected.extend(self::words(&state));
+                expected.push(9);
+                assert_eq!(found, expected, "{target} {properties:?} {grid:?}");
+                assert_eq!(found.len(), template.dwords() + 3);
                 compared += 1;
             }
-            let refused = template.launch([0, 1, 1], [1; 3], 0, GpuAddr::NULL, &scratch);
-            assert!(refused.is_err());
+            assert!(template.size(&mut words, [0, 1, 1], [1; 3], 0).is_err());
         }
     }
     assert_eq!(compared, 6 * 4 * 3);

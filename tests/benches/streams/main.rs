@@ -52,7 +52,8 @@ impl Bench {
 
     /// A stream whose queue fetches nothing.
     fn stream(&self, request: StreamRequest) -> Stream {
-        let request = request.packets(PACKETS).kernarg_bytes(64 << 20).farewell(Duration::ZERO);
+        let request = request.packets(PACKETS).kernarg_bytes(64 << 20).events(1100);
+        let request = request.farewell(Duration::ZERO);
         Stream::new(&self.runtime.devices()[0], request).unwrap()
     }
 }

@@ -190,3 +190,26 @@ fn events_of_another_runtime_are_refused() {
         assert!(matches!(stream.wait(&event), Err(Error::InvalidArgument { .. })));
     });
 }
+
+#[test]
+fn a_stream_that_only_records_goes_on_past_what_it_can_hold() {
+    each_device(|device| {
+        let adder = Adder::new(device);
+        for kind in kinds(&adder.device) {
+            let mut stream = adder.stream(kind.packets(64));
+            let event = Event::new(&adder.runtime);
+            for _ in 0..1000 {
+                stream.record(&event).unwrap();
+            }
+            // The waiter of another thread waits for the last of them, too.
+            stream.waiter().synchronize_within(Duration::from_secs(30)).unwrap();
+            assert!(event.query(), "{kind:?}");
+            stream.record(&event).unwrap();
+            stream.synchronize().unwrap();
+            assert!(event.query(), "{kind:?}");
+            stream.record(&event).unwrap();
+            drop(stream);
+            assert!(event.query(), "{kind:?}: the drop waits for it");
+        }
+    });
+}
