@@ -195,7 +195,7 @@ impl Kfd {
     }
 
     /// Looks for faults and queue exceptions without waiting: afterwards [`Gpu::check`] and
-    /// [`Queue::check`] know of them.
+    /// [`Queue::check`](crate::Queue::check) know of them.
     ///
     /// [`Gpu::check`]: crate::Gpu::check
     ///

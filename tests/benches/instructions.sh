@@ -44,4 +44,6 @@ if [ "${counted[submit_ten]}" -ne "${counted[submit_thousand]}" ]; then
     echo "a submission of 1,000 kernels takes ${counted[submit_thousand]} instructions, of 10 ${counted[submit_ten]}"
     status=1
 fi
+# Copies and fills of 1 MiB through a stream: ranges and overlap checked, planned, in its order.
+measure "$(built copies)" copy_by_engine:2400 copy_by_kernel:1200 fill_by_kernel:1100
 exit $status

@@ -296,7 +296,8 @@ fn what_is_submitted_to_a_suspended_copy_queue_runs_when_it_is_resumed() {
                 .unwrap();
             std::thread::sleep(Duration::from_millis(5));
             assert_eq!(to.u32(0).unwrap().load(Ordering::Acquire), round - 1);
-            assert_eq!(queue.state().read_index == queue.state().write_index, false);
+            let state = queue.state();
+            assert_ne!(state.read_index, state.write_index);
             queue.resume().unwrap();
             queue.drain(LONG).unwrap();
             assert_eq!(to.u32(0).unwrap().load(Ordering::Acquire), round);

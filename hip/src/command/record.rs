@@ -183,7 +183,7 @@ impl CommandRecorder {
             !self.queue_words.is_empty() || is_buffer && self.kernels.iter().any(ib::wants_queue);
         let has_preload = self.kernels.iter().any(|kernel| kernel.preload.is_some());
         let recorded = Recorded {
-            label: self.device.shared.label("a command buffer"),
+            label: self.device.shared.label(&"a command buffer".into()),
             device: self.device,
             request: self.request,
             kind: self.kind,

@@ -59,12 +59,10 @@ impl Blit {
         }
     }
 
-    /// Launches all of `launches` on a stream.
-    pub fn run(&self, core: &mut Core, launches: impl Iterator<Item = Launch>) -> Result<()> {
-        for launch in launches {
-            let grid = Grid::blocks([launch.groups, 1, 1], [GROUP, 1, 1]);
-            core.launch(self.function(launch.kernel), &grid, &Packed(launch.arguments()))?;
-        }
-        Ok(())
+    /// Launches `launch` on a stream.
+    #[inline]
+    pub fn run(&self, core: &mut Core, launch: &Launch) -> Result<()> {
+        let grid = Grid::blocks([launch.groups, 1, 1], [GROUP, 1, 1]);
+        core.launch(self.function(launch.kernel), &grid, &Packed(launch.arguments()))
     }
 }

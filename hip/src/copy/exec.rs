@@ -127,7 +127,17 @@ impl Core {
             Some(plan) => self.run_plan(&plan),
             None => {
                 let blit = self.blit()?;
-                blit.run(self, shader::copy(*shape, blit.most_groups))
+                let most = blit.most_groups;
+                match (shape.as_linear(), shape.regions) {
+                    (Some(0), _) => Ok(()),
+                    (Some(bytes), [dst, src]) => {
+                        let launch = shader::copy_linear(dst.base, src.base, bytes, most);
+                        blit.run(self, &launch)
+                    }
+                    (None, _) => {
+                        shader::copy(*shape, most).try_for_each(|launch| blit.run(self, &launch))
+                    }
+                }
             }
         }
     }
@@ -139,7 +149,17 @@ impl Core {
             Some(plan) => self.run_plan(&plan),
             None => {
                 let blit = self.blit()?;
-                blit.run(self, shader::fill(*shape, pattern, blit.most_groups))
+                let most = blit.most_groups;
+                match (shape.as_linear(), shape.regions) {
+                    (Some(0), _) => Ok(()),
+                    (Some(bytes), [dst]) => {
+                        blit.run(self, &shader::fill_linear(dst.base, bytes, pattern, most))
+                    }
+                    (None, _) => {
+                        let mut launches = shader::fill(*shape, pattern, most);
+                        launches.try_for_each(|launch| blit.run(self, &launch))
+                    }
+                }
             }
         }
     }

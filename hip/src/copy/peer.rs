@@ -53,19 +53,34 @@ impl Relay {
     }
 }
 
-/// A set slot that a stream is to wait for.
-type Set = (SlotId, GpuAddr);
+/// A slot that a stream is to wait for.
+#[derive(Clone, Copy, Debug)]
+struct Set {
+    slot: (SlotId, GpuAddr),
+    /// A host function may have to end before it is set.
+    host_bound: bool,
+}
+
+/// The slot that is set once everything given to `core` so far is done.
+fn end_of(core: &mut Core) -> Result<Set> {
+    core.ready()?;
+    let host_bound = core.is_host_bound();
+    Ok(Set { slot: core.set_slot()?, host_bound })
+}
+
+fn wait(core: &mut Core, set: Set) -> Result<()> {
+    core.ready()?;
+    let (id, addr) = set.slot;
+    if set.host_bound {
+        return core.wait_for_host_bound(id, addr);
+    }
+    core.wait_for_slot(id, addr)
+}
 
 /// `to` goes on once everything given to `from` so far is done.
 fn follow(from: &mut Core, to: &mut Core) -> Result<()> {
-    from.ready()?;
-    let set = from.set_slot()?;
-    wait(to, set)
-}
-
-fn wait(core: &mut Core, (id, addr): Set) -> Result<()> {
-    core.ready()?;
-    core.wait_for_slot(id, addr)
+    let end = end_of(from)?;
+    wait(to, end)
 }
 
 /// Which half the stream itself does.
@@ -111,8 +126,7 @@ impl Core {
             writer.copy_shape(&Shape::new([to, chunk], extent), Way::Link)?;
             let is_last = n + 1 == total;
             if n + chunks < total || is_last && half == Half::Reads {
-                writer.ready()?;
-                written.push_back(writer.set_slot()?);
+                written.push_back(end_of(writer)?);
             }
         }
         match written.pop_front() {

@@ -83,6 +83,7 @@ impl Layout {
     /// # Errors
     /// [`CopyError::Pitch`] and [`CopyError::Slice`] when rows or planes overlap;
     /// [`CopyError::TooLarge`] when that is more than 64 bits count.
+    #[inline]
     pub fn span(self, side: Side, extent: Extent) -> Result<u64, CopyError> {
         let Extent { width, rows, planes } = extent;
         if extent.is_empty() {
@@ -139,12 +140,17 @@ pub(crate) struct Shape<const N: usize> {
 impl<const N: usize> Shape<N> {
     /// Joins what is contiguous in every region: planes of one row are rows, rows without gaps are
     /// one row. The spans must have been checked ([`Layout::span`]).
+    #[inline]
     pub fn new(mut regions: [Region; N], mut extent: Extent) -> Self {
         let all = |regions: &[Region; N], holds: &dyn Fn(Layout) -> bool| {
             regions.iter().all(|region| holds(region.layout))
         };
         if extent.is_empty() {
             return Self { regions, extent: Extent::linear(0) };
+        }
+        if extent.rows == 1 && extent.planes == 1 {
+            regions.iter_mut().for_each(|region| region.layout = Layout::default());
+            return Self { regions, extent };
         }
         if extent.planes == 1 {
             regions.iter_mut().for_each(|region| region.layout.slice_bytes = 0);
@@ -174,15 +180,21 @@ impl<const N: usize> Shape<N> {
     }
 }
 
+const fn meets(a: u64, b: u64, a_bytes: u64, b_bytes: u64) -> bool {
+    a < b.saturating_add(b_bytes) && b < a.saturating_add(a_bytes)
+}
+
 /// Whether two regions of one size share a byte. Where their spans do, one step for each row.
+#[inline]
 pub(crate) fn overlap(a: Region, b: Region, extent: Extent) -> bool {
     let span = |region: Region| region.layout.span(Side::Source, extent).unwrap_or(u64::MAX);
-    let meets = |a: u64, b: u64, a_bytes: u64, b_bytes: u64| {
-        a < b.saturating_add(b_bytes) && b < a.saturating_add(a_bytes)
-    };
-    if extent.is_empty() || !meets(a.base.get(), b.base.get(), span(a), span(b)) {
-        return false;
-    }
+    !extent.is_empty()
+        && meets(a.base.get(), b.base.get(), span(a), span(b))
+        && rows_overlap(a, b, extent)
+}
+
+#[cold]
+fn rows_overlap(a: Region, b: Region, extent: Extent) -> bool {
     // Both lists of rows ascend: the lower of the two current rows either meets the other or is
     // done with.
     let mut rows = Shape::new([a, b], extent);

@@ -149,6 +149,9 @@ proptest! {
             3 => Pattern::from(u64::from(value) << 32 | u64::from(value)),
             _ => Pattern::from(u64::from(value) << 32 | u64::from(!value)),
         };
+        // Rows hold whole values, as `Alignment` demands.
+        let width = extent.width / pattern.bytes() * pattern.bytes();
+        let extent = Extent { width, ..extent };
         let shape = Shape::new([dst], extent);
         match Plan::fill(version, &shape, pattern) {
             Ok(plan) => {

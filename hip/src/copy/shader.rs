@@ -188,16 +188,29 @@ impl Part {
     }
 }
 
+/// The launch that copies bytes in one piece, at least one.
+#[inline]
+pub(crate) fn copy_linear(dst: GpuAddr, src: GpuAddr, bytes: u64, most_groups: u32) -> Launch {
+    let groups = groups(bytes.div_ceil(UNIT), most_groups);
+    let arguments = Arguments::new().addr(dst).addr(src).u64(bytes).u32(groups * GROUP);
+    Launch { kernel: Kernel::Copy, groups, arguments: arguments.bytes }
+}
+
+/// The launch that fills bytes in one piece, at least one.
+#[inline]
+pub(crate) fn fill_linear(dst: GpuAddr, bytes: u64, pattern: Pattern, most_groups: u32) -> Launch {
+    let groups = groups(bytes.div_ceil(UNIT), most_groups);
+    // What a block of 16 aligned bytes holds.
+    let aligned = pattern.rotated(dst.get().wrapping_neg());
+    let arguments = Arguments::new().addr(dst).u64(bytes).put(aligned).u32(groups * GROUP);
+    Launch { kernel: Kernel::Fill, groups, arguments: arguments.bytes }
+}
+
 /// The launches that copy a shape, from the second region to the first. None for no bytes.
 pub(crate) fn copy(shape: Shape<2>, most_groups: u32) -> impl Iterator<Item = Launch> + Clone {
     let [dst, src] = shape.regions;
-    let linear = shape.as_linear().filter(|bytes| *bytes > 0).map(|bytes| {
-        // A lane has four units in flight; fewer lanes than units keep small copies wide.
-        let groups = groups(bytes.div_ceil(UNIT), most_groups);
-        let arguments = Arguments::new().addr(dst.base).addr(src.base).u64(bytes);
-        let arguments = arguments.u32(groups * GROUP).bytes;
-        Launch { kernel: Kernel::Copy, groups, arguments }
-    });
+    let bytes = shape.as_linear().filter(|bytes| *bytes > 0);
+    let linear = bytes.map(|bytes| copy_linear(dst.base, src.base, bytes, most_groups));
     let rows = if shape.as_linear().is_some() { Extent::linear(0) } else { shape.extent };
     let rows = parts(rows).map(move |part| {
         let walk = Walk::new(part.extent, most_groups);
@@ -214,14 +227,8 @@ pub(crate) fn fill(
     most_groups: u32,
 ) -> impl Iterator<Item = Launch> + Clone {
     let [dst] = shape.regions;
-    let linear = shape.as_linear().filter(|bytes| *bytes > 0).map(|bytes| {
-        let groups = groups(bytes.div_ceil(UNIT), most_groups);
-        // What a block of 16 aligned bytes holds.
-        let aligned = pattern.rotated(dst.base.get().wrapping_neg());
-        let arguments = Arguments::new().addr(dst.base).u64(bytes).put(aligned);
-        let arguments = arguments.u32(groups * GROUP).bytes;
-        Launch { kernel: Kernel::Fill, groups, arguments }
-    });
+    let bytes = shape.as_linear().filter(|bytes| *bytes > 0);
+    let linear = bytes.map(|bytes| fill_linear(dst.base, bytes, pattern, most_groups));
     let rows = if shape.as_linear().is_some() { Extent::linear(0) } else { shape.extent };
     let rows = parts(rows).map(move |part| {
         let walk = Walk::new(part.extent, most_groups);

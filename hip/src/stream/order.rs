@@ -72,7 +72,7 @@ impl Core {
 
     /// A host function has to come first: no reason to hold up streams that share the queue.
     #[cold]
-    fn wait_for_host_bound(&mut self, id: SlotId, addr: GpuAddr) -> Result<()> {
+    pub fn wait_for_host_bound(&mut self, id: SlotId, addr: GpuAddr) -> Result<()> {
         if let Engine::Shared(_) = self.engine {
             // The job gives the pin back; the packet behind it needs none.
             if let Err(error) = self.shared.deferred.hold_at(&self.shared, Pending::Gate(id)) {
@@ -90,7 +90,7 @@ impl Core {
 
     /// Whether what was given to the stream so far may wait for a host function.
     #[inline]
-    fn is_host_bound(&self) -> bool {
+    pub fn is_host_bound(&self) -> bool {
         match self.engine {
             Engine::Shared(_) => self.shared.deferred.is_active(),
             _ => self.host_bound > self.retired(),

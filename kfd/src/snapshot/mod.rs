@@ -140,8 +140,8 @@ pub struct WaitRecord {
     pub wants: String,
     /// What it is, where it is in memory of signals. Of a 32-bit wait its 32 bits.
     pub value: Option<u64>,
-    /// Pending packets that name it, so that may be what has to change it. None at all, and a value
-    /// that is not what is wanted: either the host has to, or nobody will.
+    /// Pending packets that name it: it may be they that have to change it. With none, only the host
+    /// or a running kernel can.
     pub named_by: Vec<NamedBy>,
 }
 

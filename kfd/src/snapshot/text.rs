@@ -15,7 +15,9 @@ impl fmt::Display for WaitRecord {
             None => f.write_str(", which is not in memory of signals")?,
         }
         if self.named_by.is_empty() {
-            return f.write_str("; no pending packet names it: the host has to change it");
+            return f.write_str(
+                "; no pending packet names it: the host or a running kernel has to change it",
+            );
         }
         for (n, by) in self.named_by.iter().enumerate() {
             let lead = if n == 0 { "; named by" } else { "," };

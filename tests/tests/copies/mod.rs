@@ -1,6 +1,7 @@
 //! Copies and fills of streams, every byte against a replay on the CPU.
 
 mod engines;
+mod faults;
 mod host;
 mod peers;
 mod refusals;

@@ -112,3 +112,31 @@ fn memory_of_both_gpus_that_is_dropped_at_once_lives_until_the_copy_is_done() {
         assert_eq!(difference(&found, &last), None);
     });
 }
+
+#[test]
+fn copies_between_gpus_wait_for_host_functions_before_them() {
+    two_gpus(false, |_, first, second| {
+        for kind in kinds(first) {
+            let copies = request(CopyEngine::Auto).staging(2, 30_000);
+            let mut stream = Stream::new(first, kind.copies(copies)).unwrap();
+            let (near, far) = (vram(first, 100_000), vram(second, 100_000));
+            let host = super::pinned(first, &[0; 100_000]);
+            let host = std::sync::Arc::new(host);
+            let (seen, bytes) = (std::sync::Arc::clone(&host), Random::new(7).bytes(100_000));
+            let wanted = bytes.clone();
+            stream
+                .host_call(move || {
+                    std::thread::sleep(std::time::Duration::from_millis(20));
+                    seen.write(0, &bytes).unwrap();
+                })
+                .unwrap();
+            stream.copy(&near, &*host, 100_000).unwrap();
+            stream.copy_peer(&far, &near, 100_000).unwrap();
+            stream.fill(&near, 0_u8, 100_000).unwrap();
+            stream.copy_peer(&near, &far, 100_000).unwrap();
+            let mut found = vec![0; 100_000];
+            stream.copy_to_host(&mut found, &near).unwrap();
+            assert_eq!(difference(&found, &wanted), None);
+        }
+    });
+}

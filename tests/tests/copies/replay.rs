@@ -89,8 +89,8 @@ impl Replay {
             2 | 3 => self.copy_rows(),
             4 => self.fill(),
             5 => self.fill_rows(),
-            6 => self.from_host(),
-            7 => self.to_host(),
+            6 => self.upload(),
+            7 => self.download(),
             _ => self.within(),
         }
     }
@@ -174,7 +174,7 @@ impl Replay {
         });
     }
 
-    fn from_host(&mut self) {
+    fn upload(&mut self) {
         let n = self.pick();
         let bytes = self.bytes();
         let to = self.random.below(BYTES + 1 - bytes);
@@ -185,7 +185,7 @@ impl Replay {
         source.fill(0xEE);
     }
 
-    fn to_host(&mut self) {
+    fn download(&mut self) {
         let n = self.pick();
         let bytes = self.bytes();
         let from = self.random.below(BYTES + 1 - bytes);

@@ -243,3 +243,17 @@ fn a_slowed_processor_and_a_lying_read_pointer_are_what_the_plan_ordered() {
     ring.settle();
     assert_eq!((ring.u32(8), ring.read()), (1, 1010));
 }
+
+#[test]
+fn the_host_data_path_is_flushed_by_its_registers() {
+    for (target, known) in
+        [(Target::Gfx906, true), (Target::Gfx1100, true), (Target::Gfx1151, false)]
+    {
+        let mut ring = ring(target);
+        let on = WaitOn::WriteThenRegister { write: Reg(0xE26), wait: Reg(0xE27) };
+        let flush = WaitRegMem::new(on, Compare::EQUAL, u32::MAX).unwrap();
+        let after = WriteData::new(GpuAddr::new(ring.address(0)), 1).unwrap();
+        ring.run(&words().pm4(&flush).pm4(&after));
+        assert_eq!(ring.u32(0), known.into(), "{target}: {}", ring.said());
+    }
+}

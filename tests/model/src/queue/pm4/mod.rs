@@ -85,10 +85,11 @@ impl Processor {
     fn new(queue: &Queue, xcc: u32, aql: bool) -> Option<Self> {
         let version = u32::try_from(queue.setup.device.info.gfx_version).ok()?;
         let target = Target::from_version(version)?;
+        let is_apu = matches!(version, 11_00_03 | 11_05_00..=11_05_99);
         let has_trap_handler = queue.setup.device.trap_handler().is_some();
         Some(Self {
             xcc,
-            registers: Registers::new(target, has_trap_handler, aql),
+            registers: Registers::new(target, has_trap_handler, aql, is_apu),
             frames: Vec::new(),
             entered: 0,
             progress: 0,

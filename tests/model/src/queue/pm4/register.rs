@@ -13,6 +13,11 @@ const SH_COUNT: usize = 0x400;
 const USER_DATA: u32 = 16;
 const TRAP_PRESENT: u32 = 1 << 6;
 
+/// GPU_HDP_FLUSH_REQ and _DONE: segment 2 of NBIO is 0xD20 (vega10_ip_offset.h and newer), offsets 0x106
+/// and 0x107 (nbio_7_4_offset.h, nbio_4_3_0_offset.h).
+const HDP_FLUSH_REQ: Reg = Reg(0xE26);
+const HDP_FLUSH_DONE: Reg = Reg(0xE27);
+
 /// Registers of a command processor.
 #[derive(Debug)]
 pub(super) struct Registers {
@@ -22,6 +27,8 @@ pub(super) struct Registers {
     known: Box<[bool]>,
     /// User configuration registers that were written.
     config: BTreeMap<u32, u32>,
+    /// Clients whose flush of the host data path is done; `None` where the registers are elsewhere.
+    flushed: Option<u32>,
 }
 
 fn index(reg: Reg) -> Option<usize> {
@@ -30,12 +37,13 @@ fn index(reg: Reg) -> Option<usize> {
 
 impl Registers {
     /// As the queue descriptor (MQD) of Linux has them.
-    pub(super) fn new(target: Target, has_trap_handler: bool, aql: bool) -> Self {
+    pub(super) fn new(target: Target, has_trap_handler: bool, aql: bool, is_apu: bool) -> Self {
         let mut registers = Self {
             target,
             shader: vec![0; SH_COUNT].into(),
             known: vec![false; SH_COUNT].into(),
             config: BTreeMap::new(),
+            flushed: (!is_apu).then_some(0),
         };
         let named = target.registers().iter().flat_map(|table| table.iter());
         let user = (0..USER_DATA).map(|n| gfx9::COMPUTE_USER_DATA_0.plus(n));
@@ -92,6 +100,9 @@ impl Registers {
 
     /// Reads a register.
     pub(super) fn get(&self, reg: Reg) -> Result<u32, Reason> {
+        if let (HDP_FLUSH_DONE, Some(flushed)) = (reg, self.flushed) {
+            return Ok(flushed);
+        }
         if !self.is_known(reg) {
             return Err(self.unknown(reg));
         }
@@ -100,6 +111,10 @@ impl Registers {
 
     /// Writes a register.
     pub(super) fn set(&mut self, reg: Reg, value: u32) -> Result<(), Reason> {
+        if let (HDP_FLUSH_REQ, Some(flushed)) = (reg, self.flushed.as_mut()) {
+            *flushed = value;
+            return Ok(());
+        }
         if !self.is_known(reg) {
             return Err(self.unknown(reg));
         }
