@@ -3,6 +3,7 @@
 //! Run by `cargo bench`, criterion times them. With `KFD_BENCH_COUNT=1` each is done a thousand times
 //! in a function of its own, for `tests/benches/instructions.sh`. The consumer is stopped and no ring
 //! ever fills, so that only the host's side counts.
+#![allow(clippy::indexing_slicing)] // the model has one GPU
 
 use std::hint::black_box;
 use std::sync::Arc;
