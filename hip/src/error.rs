@@ -6,6 +6,8 @@ use hsaco::ArgumentError;
 use kfd::GpuId;
 use pm4::GpuAddr;
 
+use crate::command::CommandError;
+
 /// Shorthand for results of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
@@ -77,6 +79,18 @@ pub enum Error {
         found: GpuId,
         /// The stream's GPU.
         expected: GpuId,
+    },
+    /// A command buffer cannot be recorded, changed or submitted as asked.
+    #[error(transparent)]
+    Command(#[from] CommandError),
+    /// A packet cannot be made.
+    #[error("a packet of a {what}")]
+    Packet {
+        /// What it is for.
+        what: &'static str,
+        /// Why.
+        #[source]
+        cause: pm4::Error,
     },
     /// An argument is out of range.
     #[error("{call}: {what} cannot be {value}")]

@@ -15,6 +15,9 @@
 //!                                                    └─ a word in which the device counts
 //! ```
 //!
+//! Work that comes again and again is recorded once: [`CommandRecorder`] to [`CommandBuffer`], which
+//! [`Stream::submit`] takes any number of times.
+//!
 //! `hip/examples/vector_add.rs` is a complete program:
 //!
 //! ```no_run
@@ -54,6 +57,8 @@
 #![deny(unsafe_code)]
 
 #[cfg(not(loom))]
+mod command;
+#[cfg(not(loom))]
 mod copy;
 #[cfg(not(loom))]
 mod device;
@@ -78,6 +83,11 @@ pub mod protocol;
 mod stream;
 mod sync;
 
+#[cfg(not(loom))]
+pub use command::{
+    CommandBuffer, CommandError, CommandKind, CommandRecorder, CommandRequest, KernelId, Reason,
+    Submission, TimeId,
+};
 #[cfg(not(loom))]
 pub use copy::{CopyEngine, CopyError, CopyRequest, Extent, Layout, Pattern, Place, Side};
 #[cfg(not(loom))]

@@ -52,6 +52,11 @@ impl Memory {
         &self.buffer
     }
 
+    /// A hold on it, for who needs it after it was dropped.
+    pub(crate) fn share(&self) -> Arc<Buffer> {
+        Arc::clone(&self.buffer)
+    }
+
     /// Devices that it is mapped on; the first is the one it is of.
     pub(crate) fn devices(&self) -> &[Arc<DeviceCore>] {
         &self.devices

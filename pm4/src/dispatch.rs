@@ -168,6 +168,11 @@ impl Program {
         self.preload
     }
 
+    /// The first user SGPR that a preloaded argument goes to.
+    pub fn preload_sgpr(&self) -> u32 {
+        user_sgprs(self.properties)
+    }
+
     /// Registers and user SGPRs of one dispatch.
     ///
     /// # Errors

@@ -5,6 +5,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 status=0
+declare -A counted
 
 built() { # bench
     # The software GPU stands still and is not counted: it need not be fast.
@@ -13,16 +14,18 @@ built() { # bench
         sed -n 's/.*"executable":"\([^"]*\/'"$1"'-[^"]*\)".*/\1/p' | tail -n 1
 }
 
-measure() { # executable, then name:budget ...
-    local bench=$1 measured name budget total each
+measure() { # executable, then name:budget or name:budget:calls ...
+    local bench=$1 measured name budget calls total each
     shift
     [ -x "$bench" ] || { echo "the bench was not built" >&2; exit 1; }
     for measured in "$@"; do
-        name=${measured%:*} budget=${measured#*:}
+        IFS=: read -r name budget calls <<<"$measured:1000"
+        calls=${calls%%:*}
         total=$(KFD_BENCH_COUNT=1 valgrind --tool=callgrind --collect-atstart=no --toggle-collect="*$name*" \
             --callgrind-out-file=/dev/null "$bench" 2>&1 | sed -n 's/.*Collected : \([0-9]*\).*/\1/p')
         [ -n "$total" ] && [ "$total" -gt 0 ] || { echo "$name was not counted" >&2; exit 1; }
-        each=$((total / 1000))
+        each=$((total / calls))
+        counted[$name]=$each
         echo "$name: $each instructions (budget $budget)"
         [ "$each" -le "$budget" ] || status=1
     done
@@ -34,6 +37,14 @@ measure "$(built dispatch)" plain_dispatch:200 hidden_dispatch:500 satisfied_wai
 # budgets keep what is reached.
 measure "$(built streams)" stream_launch_plain:400 stream_launch_hidden:625 pm4_launch_plain:690 \
     event_record_and_wait:600 empty_synchronize:100
+# Command buffers: a submission of an indirect buffer takes the same whatever its length; one of packets
+# is for a thousand kernels, within 25 instructions a kernel.
+measure "$(built streams)" submit_ten:500:20 submit_thousand:500:20 pm4_enter_thousand:600:20 \
+    change_and_submit:700:20 packets_thousand:60000:20
+if [ "${counted[submit_ten]}" -ne "${counted[submit_thousand]}" ]; then
+    echo "a submission of 1,000 kernels takes ${counted[submit_thousand]} instructions, of 10 ${counted[submit_ten]}"
+    status=1
+fi
 # Copies and fills of 1 MiB through a stream: ranges and overlap checked, planned, in its order.
 measure "$(built copies)" copy_by_engine:2400 copy_by_kernel:1200 fill_by_kernel:1100
 exit $status

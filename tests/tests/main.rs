@@ -1,6 +1,7 @@
 //! Tests of the driver on a device: the software GPU, or with `KFD_TEST_DEVICE=hardware` a real one.
 #![allow(clippy::indexing_slicing)] // a test that indexes past the end should fail
 
+mod commands;
 mod contract;
 mod copies;
 mod dispatch;

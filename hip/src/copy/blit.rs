@@ -49,7 +49,7 @@ impl Blit {
         Ok(Self { functions: [a?, b?, c?, d?], most_groups })
     }
 
-    fn function(&self, kernel: Kernel) -> &Function {
+    pub fn function(&self, kernel: Kernel) -> &Function {
         let [copy, fill, copy_rows, fill_rows] = &self.functions;
         match kernel {
             Kernel::Copy => copy,

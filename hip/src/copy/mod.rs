@@ -17,11 +17,11 @@ mod host;
 mod objects;
 mod pattern;
 mod peer;
-mod place;
-mod region;
+pub(crate) mod place;
+pub(crate) mod region;
 mod request;
 mod sdma;
-mod shader;
+pub(crate) mod shader;
 mod staging;
 
 pub(crate) use blit::Blit;

@@ -123,6 +123,16 @@ impl Layout {
         &self.slots
     }
 
+    /// Bytes of the explicit arguments, with what is between them.
+    pub const fn explicit_bytes(&self) -> usize {
+        self.explicit_bytes
+    }
+
+    /// Offset of the queue's address, if the kernel asks for it by a hidden argument.
+    pub const fn queue_at(&self) -> Option<usize> {
+        self.queue_at
+    }
+
     /// Bytes that a launch takes of the ring, whole lines.
     #[inline]
     pub const fn ring_bytes(&self) -> u32 {

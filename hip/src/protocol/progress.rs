@@ -43,6 +43,12 @@ impl Progress {
         self.submitted.load(Ordering::Acquire)
     }
 
+    /// Operations that the device is known to have passed.
+    #[inline]
+    pub fn passed(&self) -> u64 {
+        self.passed.load(Ordering::Acquire)
+    }
+
     /// Learns how far the device has got. `load` loads the device's word with Acquire: whatever the
     /// device wrote before it counted is visible afterwards.
     ///

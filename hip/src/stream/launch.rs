@@ -113,7 +113,7 @@ impl Core {
 }
 
 /// Address of the queue's descriptor, for kernels that look at it.
-fn queue_address(engine: &Engine) -> u64 {
+pub(super) fn queue_address(engine: &Engine) -> u64 {
     match engine {
         Engine::Own(ring) | Engine::Shared(ring) => ring.descriptor(),
         Engine::Pm4(line) => line.descriptor(),

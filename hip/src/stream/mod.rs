@@ -1,6 +1,7 @@
 //! [`Stream`]: ordered work on a GPU.
 
 mod code;
+mod command;
 mod core;
 mod deferred;
 mod host;
@@ -23,6 +24,7 @@ pub(crate) use ring::Rings;
 pub(crate) use shared::StreamShared;
 
 pub(crate) use self::core::Core;
+use crate::command::{CommandBuffer, Submission};
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::event::Event;
@@ -161,6 +163,22 @@ impl Stream {
     #[inline]
     pub fn wait(&mut self, event: &Event) -> Result<()> {
         self.core.wait(event)
+    }
+
+    /// Submits recorded commands, after everything given to the stream before, as one operation.
+    ///
+    /// Takes the same time whatever the length of an indirect buffer. Where as many submissions of
+    /// `command` are in flight as it may have instances, waits for the first of them.
+    ///
+    /// # Errors
+    /// [`Error::OtherDevice`]; [`CommandError::Stream`](crate::CommandError::Stream) when the stream
+    /// cannot take its kind; [`Error::Timeout`] when there is no instance or no room within the
+    /// stream's patience; [`Error::Driver`] when the device or the queue is lost, or has no memory for
+    /// an instance or for scratch. Nothing was submitted then, unless the ring stayed full in the
+    /// middle of packets: then the stream is lost.
+    #[inline]
+    pub fn submit(&mut self, command: &mut CommandBuffer) -> Result<Submission> {
+        self.core.submit_command(command)
     }
 
     /// Calls `function` on the runtime's thread when everything given to the stream before is done;

@@ -10,7 +10,7 @@ use aql::FenceScope;
 use kfd::{Pm4Queue, Pm4QueueRequest, QueueWatch, Signal};
 use pm4::dispatch::{Launch, Scratch, Template, Words};
 use pm4::packet::{Compare, EventWrite, WaitOn, WaitRegMem, gfx9, gfx11};
-use pm4::{Encode, GpuAddr, IbBuilder, Pm4Packet, ReleaseMem, RingSink, Target};
+use pm4::{Encode, GpuAddr, IbBuilder, IndirectBuffer, Pm4Packet, ReleaseMem, RingSink, Target};
 
 use super::core::{Core, Engine};
 use super::request::StreamRequest;
@@ -361,6 +361,25 @@ impl Core {
         let state = state.map_err(|problem| cold.refuse(LaunchProblem::Pm4(problem)))?;
         self.pm4_submit(acquire.dwords() + state.dwords(), |ring| {
             ring.push(&acquire).push(&state);
+        })
+    }
+
+    /// Scratch for kernels that need up to `bytes` a work-item.
+    pub fn pm4_scratch(&mut self, bytes: u32) -> Result<Scratch> {
+        let patience = self.shared.patience;
+        let line = self.pm4()?;
+        if bytes > line.scratch_bytes {
+            line.grow(bytes, patience)?;
+        }
+        Ok(line.scratch)
+    }
+
+    /// Runs an indirect buffer.
+    #[inline]
+    pub fn pm4_enter(&mut self, buffer: IndirectBuffer, scope: FenceScope) -> Result<u64> {
+        let acquire = self.pm4()?.acquire(scope);
+        self.pm4_submit(acquire.dwords() + IndirectBuffer::DWORDS, |ring| {
+            ring.push(&acquire).push(&buffer);
         })
     }
 

@@ -47,7 +47,8 @@ pub(crate) struct StreamShared {
     pub deferred: Deferred,
     /// How long a call waits for room.
     pub patience: Duration,
-    pub progress: Progress,
+    /// Outlives the stream with whoever has to know what it has done.
+    pub progress: Arc<Progress>,
     /// The device's count: `START` less the operations done.
     pub word: Signal,
     /// Operations up to which writes were released to the host and other GPUs; another number where the
@@ -67,7 +68,7 @@ impl StreamShared {
             host_panicked: AtomicBool::new(false),
             deferred: Deferred::default(),
             patience,
-            progress: Progress::new(),
+            progress: Arc::new(Progress::new()),
             released: AtomicU64::new(0),
             lost: OnceLock::new(),
             graves: Mutex::default(),

@@ -1,17 +1,18 @@
 //! [`Queue`]: a queue of AQL packets.
 
 use std::ops::Range;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use aql::{AmdQueueV2, BarrierAnd, Decoded, Packet, PacketType, Ring};
+use pm4::dispatch::Scratch as DispatchScratch;
 
 use super::control::{compute_queue_methods, queue_methods};
 use super::create::{self, Recipe};
 use super::doorbell::QueueMemory;
 use super::live::{Live, QueueCore, WaitsFor};
-use super::scratch::describe;
+use super::scratch::{describe, dispatch_scratch};
 use super::{QueueKind, QueueRequest};
 use crate::abi;
 use crate::context::Context;
@@ -39,6 +40,8 @@ pub(crate) struct AqlLive {
     memory: QueueMemory,
     /// Label of each slot's packet.
     labels: Box<[AtomicU32]>,
+    /// The scratch that dispatches of the queue use.
+    scratch: Mutex<DispatchScratch>,
 }
 
 impl AqlLive {
@@ -173,12 +176,20 @@ impl Gpu {
             profiling: request.profiling,
             percentage_bits: 0,
         };
-        let (core, memory, _) = create::create(&self.context, self.index, &recipe, |parts| {
-            let (ring, page) = (Arc::clone(&parts.ring), Arc::clone(&parts.page));
-            QueueMemory::new(ring, page, |words| words.init(&parts.descriptor))
-        })?;
+        let (core, memory, scratch) =
+            create::create(&self.context, self.index, &recipe, |parts| {
+                let (ring, page) = (Arc::clone(&parts.ring), Arc::clone(&parts.page));
+                QueueMemory::new(ring, page, |words| words.init(&parts.descriptor))
+            })?;
         let labels = (0..request.packets).map(|_| AtomicU32::new(0)).collect();
-        let live = Arc::new(AqlLive { core, memory, labels });
+        let allocated = lock(&core.scratch).clone();
+        let scratch = match (scratch, allocated) {
+            (Some(scratch), Some(memory)) => {
+                dispatch_scratch(&scratch, self.gfx_version(), &memory)
+            }
+            _ => DispatchScratch::default(),
+        };
+        let live = Arc::new(AqlLive { core, memory, labels, scratch: Mutex::new(scratch) });
         self.context.add_queue(Arc::<AqlLive>::clone(&live));
         Ok(Queue { context: Arc::clone(&self.context), live, destroyed: false })
     }
@@ -194,6 +205,12 @@ impl Queue {
     #[inline]
     pub fn descriptor(&self) -> pm4::GpuAddr {
         self.live.core.page.addr()
+    }
+
+    /// Scratch memory for dispatches that indirect buffers of PM4 make on this queue. For AQL's own
+    /// dispatches the firmware sees to it.
+    pub fn dispatch_scratch(&self) -> DispatchScratch {
+        *lock(&self.live.scratch)
     }
 
     /// Submits a packet and returns its index. Plain stores into mapped memory: no system call, no
@@ -332,6 +349,7 @@ impl Queue {
         let set = queue.memory.words().set_scratch(&descriptor);
         let resumed = self.resume();
         set.map_err(|cause| queue.core.ring_error(cause))?;
+        *lock(&queue.scratch) = dispatch_scratch(&scratch, gfx, &memory);
         // Whether it runs again or not, it knows the new memory from here on.
         let old = owned.replace(memory);
         queue.core.scratch_lane_bytes.store(scratch.lane_bytes, Ordering::Release);

@@ -13,13 +13,12 @@ use pm4::{GpuAddr, IbBuilder, ReleaseMem, RingSink, Target};
 use super::control::{compute_queue_methods, queue_methods};
 use super::create::{self, Recipe};
 use super::dword_queue::{DwordLive, Language, Producer, dword_queue_methods};
-use super::scratch::{Scratch, describe};
+use super::scratch::{describe, dispatch_scratch};
 use super::{Pm4QueueRequest, QueueKind};
 use crate::context::Context;
 use crate::core::lock;
 use crate::error::{Error, Result};
 use crate::gpu::Gpu;
-use crate::memory::Allocation;
 use crate::signal::Signal;
 use crate::topology::GfxVersion;
 use crate::wait::Until;
@@ -100,14 +99,6 @@ impl Gpu {
 
 /// Where `queue_percentage` has the XCC of a PM4 queue. Source: docs/ABI.md §PM4 and SDMA queues.
 const XCC_SHIFT: u32 = 8;
-
-fn dispatch_scratch(scratch: &Scratch, gfx: GfxVersion, memory: &Allocation) -> DispatchScratch {
-    DispatchScratch {
-        base: memory.addr(),
-        tmpring_size: scratch.tmpring_size,
-        resource: scratch.resource_descriptor(gfx, memory.addr().get()),
-    }
-}
 
 impl Pm4Queue {
     /// Nothing is padded.

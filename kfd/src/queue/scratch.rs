@@ -3,6 +3,7 @@
 //! Source: docs/ABI.md §Scratch.
 
 use aql::AmdQueueV2;
+use pm4::dispatch::Scratch as DispatchScratch;
 
 use crate::memory::Allocation;
 use crate::topology::{GfxVersion, Node};
@@ -104,6 +105,19 @@ impl Scratch {
         let high = (base >> 32) as u32 & 0xffff;
         let bytes = u32::try_from(self.xcc_bytes).unwrap_or(u32::MAX);
         [(base & 0xffff_ffff) as u32, high | swizzle, bytes, format]
+    }
+}
+
+/// What dispatches by registers need to know of it.
+pub(super) fn dispatch_scratch(
+    scratch: &Scratch,
+    gfx: GfxVersion,
+    memory: &Allocation,
+) -> DispatchScratch {
+    DispatchScratch {
+        base: memory.addr(),
+        tmpring_size: scratch.tmpring_size,
+        resource: scratch.resource_descriptor(gfx, memory.addr().get()),
     }
 }
 

@@ -29,6 +29,7 @@ pub struct LaunchState {
     num_thread: [u32; 3],
     user_data: [u32; MAX_USER_SGPRS as usize],
     user_sgprs: u32,
+    keeps_scratch: bool,
     dispatch: DispatchDirect,
 }
 
@@ -54,6 +55,7 @@ pub(super) fn compute(program: &Program, launch: &Launch) -> Result<LaunchState,
         num_thread,
         user_data: user_data(program, launch)?,
         user_sgprs: program.user_sgprs,
+        keeps_scratch: false,
         dispatch: DispatchDirect::new(dims, initiator),
     })
 }
@@ -168,10 +170,17 @@ impl LaunchState {
         self.dispatch
     }
 
+    /// The same launch, which leaves the queue's scratch registers as they are: for kernels without
+    /// scratch, where the queue's memory is not known or may change.
+    pub const fn keeping_scratch(mut self) -> Self {
+        self.keeps_scratch = true;
+        self
+    }
+
     /// Hands runs of consecutive registers and their values to `set`, in the order they are written.
     pub fn registers(&self, mut set: impl FnMut(Reg, &[u32])) {
         let [lo, hi, ..] = self.pgm;
-        match self.target.has_architected_scratch() {
+        match self.target.has_architected_scratch() && !self.keeps_scratch {
             true => set(gfx9::COMPUTE_PGM_LO, &self.pgm),
             false => set(gfx9::COMPUTE_PGM_LO, &[lo, hi]),
         }
@@ -181,7 +190,9 @@ impl LaunchState {
             Target::Gfx11 => set(gfx11::COMPUTE_PGM_RSRC3, &[self.rsrc3]),
             Target::Gfx900 | Target::Gfx906 | Target::Gfx908 => {}
         }
-        set(gfx9::COMPUTE_TMPRING_SIZE, &[self.tmpring_size]);
+        if !self.keeps_scratch {
+            set(gfx9::COMPUTE_TMPRING_SIZE, &[self.tmpring_size]);
+        }
         set(gfx9::COMPUTE_RESTART_X, &[0; 3]);
         set(gfx9::COMPUTE_RESOURCE_LIMITS, &[0]);
         let [x, y, z] = self.num_thread;

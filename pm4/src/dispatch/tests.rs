@@ -151,6 +151,40 @@ fn preloaded_arguments_follow_the_others_and_move_the_entry() {
 }
 
 #[test]
+fn preloaded_arguments_start_behind_what_the_descriptor_asks_for() {
+    let size = Properties::KERNARG_SEGMENT_PTR | Properties::PRIVATE_SEGMENT_SIZE;
+    let preloading = Kernel { preload: (0, 2), ..kernel(6, size) };
+    let program = Program::new(Target::Gfx90a, &preloading, Options::default()).unwrap();
+    let state = program.launch(&Launch { preload: &[7, 8], ..launch() }).unwrap();
+    let first = program.preload_sgpr() as usize;
+    assert_eq!(state.user_data()[first..first + 2], [7, 8]);
+}
+
+#[test]
+fn a_launch_that_keeps_scratch_differs_in_nothing_else() {
+    use crate::Encode;
+    use crate::reg::gfx9::{COMPUTE_DISPATCH_SCRATCH_BASE_LO, COMPUTE_TMPRING_SIZE};
+    for target in [Target::Gfx90a, Target::Gfx942, Target::Gfx11] {
+        let kernel = kernel(2, Properties::KERNARG_SEGMENT_PTR);
+        let program = Program::new(target, &kernel, Options::default()).unwrap();
+        let state = program.launch(&launch()).unwrap();
+        let keeping = state.keeping_scratch();
+        let scratch = [COMPUTE_TMPRING_SIZE, COMPUTE_DISPATCH_SCRATCH_BASE_LO];
+        assert!(scratch.iter().all(|reg| register(&keeping, *reg).is_none()), "{target:?}");
+        state.registers(|first, values| {
+            for (n, value) in (0..).zip(values) {
+                let reg = first.plus(n);
+                let kept = register(&keeping, reg);
+                assert!(kept == Some(*value) || kept.is_none(), "{target:?} {reg}");
+            }
+        });
+        // SET_SH_REG of one register is three dwords; four fewer where the base is one.
+        let fewer = if target.has_architected_scratch() { 3 + 4 } else { 3 };
+        assert_eq!(keeping.dwords() + fewer, state.dwords());
+    }
+}
+
+#[test]
 fn lds_is_counted_in_512_bytes_and_replaces_the_descriptors() {
     let program = Program::new(
         Target::Gfx90a,

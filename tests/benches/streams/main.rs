@@ -10,7 +10,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use criterion::Criterion;
-use hip::{Event, Function, Grid, Module, Runtime, Stream, StreamRequest};
+use hip::{
+    CommandBuffer, CommandKind, CommandRecorder, CommandRequest, Event, Function, Grid, KernelId,
+    Module, Runtime, Stream, StreamRequest,
+};
 use kfd::Kfd;
 use kfd_model::{FaultPlan, Model, Preset};
 use pm4::GpuAddr;
@@ -85,7 +88,94 @@ fn empty_synchronize(stream: &mut Stream) {
     stream.synchronize().unwrap();
 }
 
+#[inline(never)]
+fn submit_ten(stream: &mut Stream, command: &mut CommandBuffer) {
+    stream.submit(command).unwrap();
+}
+
+#[inline(never)]
+fn submit_thousand(stream: &mut Stream, command: &mut CommandBuffer) {
+    stream.submit(command).unwrap();
+}
+
+#[inline(never)]
+fn pm4_enter_thousand(stream: &mut Stream, command: &mut CommandBuffer) {
+    stream.submit(command).unwrap();
+}
+
+#[inline(never)]
+fn change_and_submit(stream: &mut Stream, command: &mut CommandBuffer, kernel: KernelId) {
+    command.set_argument(kernel, 3, 1_u32).unwrap();
+    stream.submit(command).unwrap();
+}
+
+#[inline(never)]
+fn packets_thousand(stream: &mut Stream, command: &mut CommandBuffer) {
+    stream.submit(command).unwrap();
+}
+
+/// Submissions counted: the device has to run them, so that instances are used again.
+const SUBMISSIONS: usize = 20;
+
+/// `kernels` additions of one element each.
+fn record(bench: &Bench, kind: CommandKind, kernels: usize) -> (CommandBuffer, KernelId) {
+    let device = &bench.runtime.devices()[0];
+    let memory = device.allocate(&kfd::MemoryRequest::gtt(4096)).unwrap();
+    let request = CommandRequest::new().kind(kind).instances(2);
+    let mut recorder = CommandRecorder::new(device, request).unwrap();
+    recorder.fill(&memory, 0_u8, 1).unwrap(); // keeps the memory
+    let grid = Grid::items([1, 1, 1], [32, 1, 1]);
+    let mut add = || recorder.kernel(&bench.hidden, &grid, (&memory, &memory, &memory, 1_u32));
+    let mut last = add().unwrap();
+    for _ in 1..kernels {
+        last = add().unwrap();
+    }
+    (recorder.finish().unwrap(), last)
+}
+
+/// Submits and waits, so that each finds an instance that is idle. The first two make them.
+fn submissions(stream: &mut Stream, mut submit: impl FnMut(&mut Stream, bool)) {
+    for n in 0..SUBMISSIONS + 2 {
+        submit(stream, n < 2);
+        stream.synchronize().unwrap();
+    }
+}
+
+fn count_commands(bench: &Bench) {
+    for (request, is_pm4) in [(StreamRequest::aql(), false), (StreamRequest::pm4(), true)] {
+        let mut stream =
+            Stream::new(&bench.runtime.devices()[0], request.packets(1 << 12)).unwrap();
+        let (mut ten, _) = record(bench, CommandKind::IndirectBuffer, 10);
+        let (mut thousand, kernel) = record(bench, CommandKind::IndirectBuffer, 1000);
+        if is_pm4 {
+            submissions(&mut stream, |stream, first| match first {
+                true => drop(stream.submit(&mut thousand).unwrap()),
+                false => pm4_enter_thousand(stream, &mut thousand),
+            });
+            continue;
+        }
+        submissions(&mut stream, |stream, first| match first {
+            true => drop(stream.submit(&mut ten).unwrap()),
+            false => submit_ten(stream, &mut ten),
+        });
+        submissions(&mut stream, |stream, first| match first {
+            true => drop(stream.submit(&mut thousand).unwrap()),
+            false => submit_thousand(stream, &mut thousand),
+        });
+        submissions(&mut stream, |stream, first| match first {
+            true => drop(stream.submit(&mut thousand).unwrap()),
+            false => change_and_submit(stream, &mut thousand, kernel),
+        });
+        let (mut packets, _) = record(bench, CommandKind::Packets, 1000);
+        submissions(&mut stream, |stream, first| match first {
+            true => drop(stream.submit(&mut packets).unwrap()),
+            false => packets_thousand(stream, &mut packets),
+        });
+    }
+}
+
 fn count(bench: &Bench) {
+    count_commands(bench);
     let mut idle = bench.stream(StreamRequest::aql());
     idle.synchronize().unwrap();
     for _ in 0..1000 {

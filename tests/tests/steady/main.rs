@@ -8,7 +8,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use hip::{Event, Grid, Module, Runtime, Stream, StreamRequest};
+use hip::{
+    CommandKind, CommandRecorder, CommandRequest, Event, Grid, Module, Runtime, Stream,
+    StreamRequest,
+};
 use kfd::{Kfd, MemoryRequest};
 use kfd_model::{FaultPlan, Model, Preset, Target};
 use kfd_tests::alloc::{Counting, calls};
@@ -117,6 +120,51 @@ fn launches_events_waits_and_idle_synchronisation_cost_nothing_but_instructions(
         }
         assert!(meter.ioctls.load(Ordering::Relaxed) > 0, "the meter counts");
         assert!(!runtime.has_thread());
+    }
+}
+
+#[test]
+fn submissions_of_command_buffers_cost_nothing_but_instructions() {
+    for target in [Target::Gfx1100, Target::Gfx90a] {
+        let plan = Arc::new(FaultPlan::new());
+        let model = Model::builder().gpu(Preset::of(target)).fault_plan(Arc::clone(&plan)).build();
+        let runtime = Runtime::new(Kfd::open_on(model).unwrap()).unwrap();
+        let device = &runtime.devices()[0];
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/code-objects");
+        let file = std::fs::read(format!("{folder}/vadd.{target}.v5.co")).unwrap();
+        let vadd = Module::load(device, &file).unwrap().function("vadd").unwrap();
+        let vector = || device.allocate(&MemoryRequest::gtt(u64::from(N) * 4)).unwrap();
+        let (a, b) = (vector(), vector());
+        let grid = Grid::items([N, 1, 1], [64, 1, 1]);
+        let meter = Meter::new(&plan);
+        let packets = CommandRequest::new().kind(CommandKind::Packets);
+        for (request, commands) in [
+            (StreamRequest::aql(), CommandRequest::new()),
+            (StreamRequest::aql(), packets),
+            (StreamRequest::pm4(), CommandRequest::new()),
+        ] {
+            let mut stream = Stream::new(device, request.packets(256)).unwrap();
+            let mut recorder = CommandRecorder::new(device, commands).unwrap();
+            let kernel = recorder.kernel(&vadd, &grid, (&a, &b, &b, N)).unwrap();
+            recorder.kernel(&vadd, &grid, (&a, &b, &b, N)).unwrap();
+            let mut command = recorder.finish().unwrap();
+            let mut work = |stream: &mut Stream| {
+                for n in 0..5 {
+                    command.set_argument(kernel, 3, N - n).unwrap();
+                    stream.submit(&mut command).unwrap();
+                }
+            };
+            // With nothing done meanwhile, each submission makes an instance.
+            plan.stop_fetching(true);
+            work(&mut stream);
+            plan.stop_fetching(false);
+            settle(&mut stream);
+            for round in 0..50 {
+                let cost = meter.cost(|| work(&mut stream));
+                assert_eq!(cost, NOTHING, "{target} {request:?} round {round}");
+                settle(&mut stream);
+            }
+        }
     }
 }
 
