@@ -38,8 +38,8 @@ measure "$(built dispatch)" plain_dispatch:200 hidden_dispatch:500 satisfied_wai
 measure "$(built streams)" stream_launch_plain:400 stream_launch_hidden:625 pm4_launch_plain:690 \
     event_record_and_wait:600 empty_synchronize:100
 # Command buffers: a submission of an indirect buffer takes the same whatever its length; one of packets
-# is for a thousand kernels, within 25 instructions a kernel.
-measure "$(built streams)" submit_ten:500:20 submit_thousand:500:20 pm4_enter_thousand:600:20 \
+# is for a thousand kernels, 60 instructions each.
+measure "$(built streams)" submit_ten:500:20 submit_thousand:500:20 pm4_enter_thousand:800:20 \
     change_and_submit:700:20 packets_thousand:60000:20
 if [ "${counted[submit_ten]}" -ne "${counted[submit_thousand]}" ]; then
     echo "a submission of 1,000 kernels takes ${counted[submit_thousand]} instructions, of 10 ${counted[submit_ten]}"
