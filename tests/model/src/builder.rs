@@ -17,6 +17,8 @@ use crate::sysfs::{LoadError, Topology};
 pub(crate) struct Config {
     pub(crate) profile: Profile,
     pub(crate) stepped: bool,
+    /// Offsets for `mmap` are offsets into the model's memory file.
+    pub(crate) plain_offsets: bool,
     pub(crate) workers: Option<usize>,
     pub(crate) faults: Arc<FaultPlan>,
     /// GPUs that the device cgroup hides, by index.
@@ -54,6 +56,14 @@ impl Builder {
     /// Runs without threads: queues advance inside each call of the kernel, `relax` included.
     pub fn stepped(mut self, stepped: bool) -> Self {
         self.config.stepped = stepped;
+        self
+    }
+
+    /// Gives out offsets for `mmap` that are plain offsets into the model's memory file, so that
+    /// [`Model::descriptor`]s can be mapped by the operating system itself. KFD's own offsets
+    /// (docs/ABI.md §mmap) are understood all the same.
+    pub fn plain_offsets(mut self, plain: bool) -> Self {
+        self.config.plain_offsets = plain;
         self
     }
 
@@ -95,6 +105,12 @@ impl Builder {
         if self.presets.is_empty() {
             self.presets.push(Preset::gfx1100());
         }
+        self.build_presets()
+    }
+
+    /// As [`build`](Self::build), but without a preset the machine has no GPU: KFD shows its CPU
+    /// node alone, as a kernel does that has loaded amdgpu and found no device.
+    pub fn build_presets(self) -> Arc<Model> {
         let topology = preset::topology(&self.presets, self.config.profile, self.svm);
         Model::new(self.config, &topology)
     }

@@ -25,6 +25,8 @@ pub use diagnostics::Diagnostic;
 pub use fault::{Call, FaultPlan};
 use gpu::GpuInfo;
 pub use kernel::{Live, Model};
+
+pub use kernel::{Descriptors, FileKind, Node, Plan, text_descriptor};
 pub use preset::Preset;
 pub use profile::Profile;
 pub use target::Target;

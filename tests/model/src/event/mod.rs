@@ -10,9 +10,10 @@ use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
+use kfd::GpuId;
 use kfd::abi::{
     EVENT_PAGE_BYTES, EventType, FIRST_NONSIGNAL_EVENT_ID, HsaHwExceptionData,
-    HsaMemoryExceptionData, SIGNAL_EVENT_LIMIT, UNSIGNALED_EVENT_SLOT, WaitResult,
+    HsaMemoryExceptionData, MmapType, SIGNAL_EVENT_LIMIT, UNSIGNALED_EVENT_SLOT, WaitResult,
 };
 use kfd::sys::Errno;
 
@@ -194,6 +195,12 @@ impl Events {
         let page = table.page.as_mut().ok_or(Errno::INVAL)?;
         page.slots = u32::try_from(bytes / 8).unwrap_or(SIGNAL_EVENT_LIMIT);
         Ok(Arc::clone(&page.region))
+    }
+
+    /// The offset for `mmap` of the page.
+    pub(crate) fn mmap_offset(&self) -> u64 {
+        let page = |page: &Page| page.region.mmap_offset(MmapType::EVENTS, GpuId(0));
+        self.lock().page.as_ref().map_or(0, page)
     }
 
     /// Creates an event.

@@ -2,12 +2,12 @@
 
 use std::time::{Duration, Instant};
 
+use kfd::EventId;
 use kfd::abi::{
-    AllocFlags, CreateEventArgs, DestroyEventArgs, EventData, MmapType, ResetEventArgs,
-    SetEventArgs, TIMEOUT_INFINITE, WaitEventsArgs, WaitResult,
+    AllocFlags, CreateEventArgs, DestroyEventArgs, EventData, ResetEventArgs, SetEventArgs,
+    TIMEOUT_INFINITE, WaitEventsArgs, WaitResult,
 };
 use kfd::sys::Errno;
-use kfd::{EventId, GpuId};
 use zerocopy::IntoBytes;
 
 use super::super::process::{Memory, Process};
@@ -50,7 +50,7 @@ impl Context<'_> {
         let auto_reset = args.auto_reset != 0;
         let created = process.events.create(args.event_type, auto_reset, &process.arena)?;
         if created.has_slot {
-            args.event_page_offset = MmapType::EVENTS.offset(GpuId(0));
+            args.event_page_offset = process.events.mmap_offset();
             args.event_slot_index = created.id;
         }
         args.event_id = EventId(created.id);

@@ -1,0 +1,41 @@
+//! The environment variables.
+
+use std::sync::Arc;
+
+use model::{Model, Preset, Profile, Target};
+
+/// The machine that the environment asks for.
+///
+/// # Errors
+/// A line that says which variable is wrong and what it can be.
+pub(crate) fn model() -> Result<Arc<Model>, String> {
+    let mut builder = Model::builder().plain_offsets(true).profile(profile()?);
+    let presets = std::env::var("KFD_MODEL").unwrap_or_else(|_| "gfx1100".to_owned());
+    if presets != "none" {
+        for name in presets.split(',').map(str::trim).filter(|name| !name.is_empty()) {
+            builder = builder.gpu(preset(name)?);
+        }
+    }
+    Ok(builder.build_presets())
+}
+
+fn preset(name: &str) -> Result<Preset, String> {
+    name.parse::<Target>().map(Preset::of).map_err(|_| {
+        let known = Target::ALL.map(Target::name).join(", ");
+        format!("KFD_MODEL names the unknown preset {name:?}; known are {known}, and none")
+    })
+}
+
+fn profile() -> Result<Profile, String> {
+    match std::env::var("KFD_MODEL_KERNEL").as_deref() {
+        Err(_) | Ok("" | "6.12") => Ok(Profile::V6_12),
+        Ok("6.12.0") => Ok(Profile::V6_12_0),
+        Ok("6.1") => Ok(Profile::V6_1),
+        Ok(other) => Err(format!("KFD_MODEL_KERNEL is {other:?}; known are 6.1, 6.12.0 and 6.12")),
+    }
+}
+
+/// Whether unknown requests are told on the error stream.
+pub(crate) fn logs() -> bool {
+    std::env::var_os("KFD_MODEL_LOG").is_some_and(|value| value == "1")
+}
