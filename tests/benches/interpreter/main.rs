@@ -19,7 +19,9 @@ use std::time::{Duration, Instant};
 
 use hsaco::CodeObject;
 use kfd_model::Target;
-use kfd_model::exec::{Apertures, Engine, Launch, Listener, MemoryFault, Outcome, ScratchSetup};
+use kfd_model::exec::{
+    Apertures, Engine, Launch, Listener, MemoryFault, Outcome, Part, ScratchSetup,
+};
 use kfd_model::memory::{Access, AddressSpace};
 
 const OBJECT: &[u8] = include_bytes!("../../fixtures/bench/bench.gfx1100.co");
@@ -81,6 +83,7 @@ impl Machine {
             lds_bytes: 0,
             private_bytes: 0,
             xccs: 1,
+            part: Part::default(),
             scratch: ScratchSetup::default(),
             apertures: Apertures {
                 lds_base: 1 << 48,

@@ -17,8 +17,8 @@ use crate::sysfs::{LoadError, Topology};
 pub(crate) struct Config {
     pub(crate) profile: Profile,
     pub(crate) stepped: bool,
-    /// Offsets for `mmap` are offsets into the model's memory file.
-    pub(crate) plain_offsets: bool,
+    /// Files have real descriptors, and these offsets for `mmap`.
+    pub(crate) descriptors: Option<Offsets>,
     pub(crate) workers: Option<usize>,
     pub(crate) faults: Arc<FaultPlan>,
     /// GPUs that the device cgroup hides, by index.
@@ -29,6 +29,15 @@ pub(crate) struct Config {
     pub(crate) system_bytes: u64,
     /// Device nodes that are not as usual, or (`None`) not there.
     pub(crate) nodes: BTreeMap<String, Option<Metadata>>,
+}
+
+/// Offsets for `mmap` that ioctls return. Both kinds are understood, whichever is given out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Offsets {
+    /// KFD's own: a type and a GPU (docs/ABI.md §mmap).
+    Kfd,
+    /// Plain offsets into the descriptor: `mmap` needs no help.
+    Plain,
 }
 
 /// Builds a [`Model`]. Without a call of [`gpu`](Self::gpu) it has one gfx1100.
@@ -59,11 +68,10 @@ impl Builder {
         self
     }
 
-    /// Gives out offsets for `mmap` that are plain offsets into the model's memory file, so that
-    /// [`Model::descriptor`]s can be mapped by the operating system itself. KFD's own offsets
-    /// (docs/ABI.md §mmap) are understood all the same.
-    pub fn plain_offsets(mut self, plain: bool) -> Self {
-        self.config.plain_offsets = plain;
+    /// Lets files have [descriptors](Model::descriptor) that the operating system maps, by the
+    /// offsets that ioctls return or that [`Model::plan_map`] makes of them.
+    pub fn descriptors(mut self, offsets: Offsets) -> Self {
+        self.config.descriptors = Some(offsets);
         self
     }
 

@@ -51,6 +51,10 @@ pub struct FaultPlan {
     interrupt_delay: AtomicU32,
     /// What is added to each read index that a queue publishes.
     read_index_lie: AtomicI64,
+    /// Pause of PM4 and SDMA queues after each turn of one packet, in microseconds.
+    packet_delay: AtomicU32,
+    /// Bytes that a PM4 or SDMA queue moves in a turn; 0 for the usual number.
+    turn_bytes: AtomicU32,
     /// Packet processors fetch nothing.
     stopped: AtomicBool,
 }
@@ -94,6 +98,17 @@ impl FaultPlan {
         self
     }
 
+    /// Slows the command processors of PM4 queues and the SDMA engines down: after each packet a
+    /// queue rests for `delay` (rounded down to microseconds, at most 4294 s; zero for full speed),
+    /// and in a turn it moves `bytes` bytes at most, 64 at least; 0 for the usual 256 KiB. Turns of
+    /// other queues come in between.
+    pub fn slow_engines(&self, delay: Duration, bytes: u32) -> &Self {
+        let micros = u32::try_from(delay.as_micros()).unwrap_or(u32::MAX);
+        self.packet_delay.store(micros, Ordering::Release);
+        self.turn_bytes.store(bytes, Ordering::Release);
+        self
+    }
+
     /// Stops all packet processors from fetching, or lets them go on.
     pub fn stop_fetching(&self, stop: bool) -> &Self {
         self.stopped.store(stop, Ordering::Release);
@@ -105,7 +120,7 @@ impl FaultPlan {
         self.rules.lock().unwrap_or_else(PoisonError::into_inner).clear();
         self.answers.lock().unwrap_or_else(PoisonError::into_inner).clear();
         self.lose_interrupts(0).delay_interrupts(Duration::ZERO).lie_read_index(0);
-        self.stop_fetching(false);
+        self.stop_fetching(false).slow_engines(Duration::ZERO, 0);
     }
 
     /// Whether this occurrence of `call` is to fail.
@@ -148,6 +163,13 @@ impl FaultPlan {
     /// What the driver is told instead of `index`.
     pub(crate) fn told_read_index(&self, index: u64) -> u64 {
         index.wrapping_add_signed(self.read_index_lie.load(Ordering::Acquire))
+    }
+
+    /// The rest after a packet, and the most bytes of a turn where that was ordered.
+    pub(crate) fn engine_pace(&self) -> (Duration, Option<u64>) {
+        let delay = Duration::from_micros(self.packet_delay.load(Ordering::Acquire).into());
+        let bytes = self.turn_bytes.load(Ordering::Acquire);
+        (delay, (bytes != 0).then_some(bytes.max(64).into()))
     }
 
     /// Whether packet processors fetch.

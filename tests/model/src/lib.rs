@@ -20,7 +20,7 @@ mod smi;
 pub mod sysfs;
 mod target;
 
-pub use builder::Builder;
+pub use builder::{Builder, Offsets};
 pub use diagnostics::Diagnostic;
 pub use fault::{Call, FaultPlan};
 use gpu::GpuInfo;

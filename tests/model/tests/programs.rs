@@ -12,7 +12,7 @@ use hsaco::kernarg::{Geometry, HiddenValues};
 use hsaco::{CodeObject, KernelProperties};
 use kfd_model::Target;
 use kfd_model::exec::{
-    Apertures, Diagnosis, Engine, Launch, Listener, MemoryFault, Outcome, ScratchSetup,
+    Apertures, Diagnosis, Engine, Launch, Listener, MemoryFault, Outcome, Part, ScratchSetup,
 };
 use kfd_model::memory::{Access, AddressSpace};
 use kfd_probe::programs::{Arg, Case, Results, cases};
@@ -176,6 +176,7 @@ fn run(engine: &Engine, step: bool, target: Target, case: &Case) -> Result<(), S
         lds_bytes: facts.static_lds_bytes + case.dynamic_lds_bytes,
         private_bytes,
         xccs: 1,
+        part: Part::default(),
         scratch,
         apertures: APERTURES,
         trap: None,

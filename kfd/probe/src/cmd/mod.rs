@@ -8,7 +8,9 @@ mod isa;
 mod machine;
 mod object;
 mod queues;
+mod run;
 mod selftest;
+mod topology;
 
 use crate::cli::{Cli, Command};
 use crate::exit::{Code, Failure};
@@ -24,5 +26,7 @@ pub fn run(cli: &Cli, out: &Output) -> Result<Code, Failure> {
         Command::Isa(args) => isa::run(args, out),
         Command::Object(args) => object::run(args, out),
         Command::Doctor(args) => doctor::run(args, out),
+        Command::Run(args) => match run::run(args)? {},
+        Command::Topology(args) => topology::run(args),
     }
 }

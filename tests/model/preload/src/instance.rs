@@ -55,6 +55,14 @@ impl Instance {
         (instance.pid == process()).then_some(instance)
     }
 
+    /// Whether the KFD that this process or one before it has opened knows an ioctl.
+    pub(crate) fn knows_ioctl(request: u32) -> bool {
+        let current = CURRENT.load(Ordering::Acquire);
+        // SAFETY: null or a leaked instance. What is asked of it never changes, so that it can be
+        // asked in a child too.
+        unsafe { current.as_ref() }.is_none_or(|it| it.model.knows_ioctl(request))
+    }
+
     /// This process's instance, made if need be. `None` with a wrong environment, of which a line
     /// was printed.
     pub(crate) fn get() -> Option<&'static Self> {

@@ -10,7 +10,9 @@
 //!
 //! Environment: `KFD_MODEL` (presets, comma-separated; `none`), `KFD_MODEL_KERNEL` (`6.1`, `6.12.0`
 //! or `6.12`), `KFD_MODEL_LOG=1` (a line on the error stream for each unknown request),
-//! `KFD_MODEL_REPORT` (a file that gets a line of JSON from each process).
+//! `KFD_MODEL_REPORT` (a file that gets a line of JSON from each process),
+//! `KFD_MODEL_OFFSETS` (`plain`; or `kfd`, with which `mmap` must be the hooked one), `KFD_MODEL_MODE`
+//! (permission bits of `/dev/kfd`, octal).
 #![allow(unsafe_code)] // the C library's names, and pointers of programs we do not know
 
 mod config;

@@ -7,8 +7,8 @@ mod tests;
 mod wait;
 
 use std::collections::BTreeMap;
-use std::sync::atomic::Ordering;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use kfd::GpuId;
 use kfd::abi::{
@@ -16,6 +16,7 @@ use kfd::abi::{
     HsaMemoryExceptionData, MmapType, SIGNAL_EVENT_LIMIT, UNSIGNALED_EVENT_SLOT, WaitResult,
 };
 use kfd::sys::Errno;
+use rustix::thread::futex;
 
 use crate::kernel::{Arena, Region};
 pub(crate) use wait::Payload;
@@ -69,7 +70,8 @@ struct Table {
 #[derive(Debug)]
 pub(crate) struct Events {
     table: Mutex<Table>,
-    changed: Condvar,
+    /// Counts changes; who waits sleeps on it.
+    changes: AtomicU32,
     has_age: bool,
 }
 
@@ -148,11 +150,17 @@ impl Events {
             waits: BTreeMap::new(),
             next_wait: 0,
         };
-        Self { table: Mutex::new(table), changed: Condvar::new(), has_age }
+        Self { table: Mutex::new(table), changes: AtomicU32::new(0), has_age }
     }
 
     fn lock(&self) -> MutexGuard<'_, Table> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Wakes who waits.
+    fn tell(&self) {
+        self.changes.fetch_add(1, Ordering::Release);
+        let _ = futex::wake(&self.changes, futex::Flags::PRIVATE, u32::MAX);
     }
 
     /// Whether there is a page already.
@@ -216,7 +224,9 @@ impl Events {
         let mut table = self.lock();
         let id = if has_slot(kind) {
             if let Some(page) = &table.page {
-                if table.signal_events >= page.slots {
+                // Equality, as the kernel has it: a page that was mapped smaller than what is in
+                // use leaves the slots free that lie within the mapping.
+                if table.signal_events == page.slots {
                     return Err(Errno::NOSPC);
                 }
             } else {
@@ -266,7 +276,7 @@ impl Events {
             }
         }
         drop(table);
-        self.changed.notify_all();
+        self.tell();
         Ok(())
     }
 
@@ -283,7 +293,7 @@ impl Events {
         if signaled {
             table.set(id);
             drop(table);
-            self.changed.notify_all();
+            self.tell();
         } else {
             event.signaled = false;
         }
@@ -316,7 +326,7 @@ impl Events {
             }
         }
         drop(table);
-        self.changed.notify_all();
+        self.tell();
     }
 
     /// Fires every event of type `kind` that is no signal, after `fill` has stored its payload.
@@ -332,7 +342,7 @@ impl Events {
             table.set(id);
         }
         drop(table);
-        self.changed.notify_all();
+        self.tell();
     }
 
     /// Fires every memory exception event.

@@ -5,7 +5,7 @@
 
 use super::context::Env;
 use super::gws::Waiting;
-use super::launch::{Launch, ScratchSetup};
+use super::launch::{Launch, Part, ScratchSetup};
 use super::status;
 use super::wave::{Wave, hidden};
 use crate::Target;
@@ -16,7 +16,7 @@ use crate::isa::ir::sgpr;
 pub struct Setup {
     /// What instructions may ask.
     pub env: Env,
-    /// Workgroups per dimension.
+    /// Workgroups per dimension, of all XCCs.
     pub groups: [u32; 3],
     /// Workgroup in work-items.
     pub group: [u32; 3],
@@ -32,6 +32,7 @@ pub struct Setup {
     scratch_buffer: ScratchSetup,
     /// XCCs that share the workgroups.
     xccs: u32,
+    part: Part,
     entry: u64,
     user_sgprs: Vec<u32>,
     user_count: usize,
@@ -62,7 +63,10 @@ impl Setup {
                 trap: launch.trap.filter(|_| launch.trap_enabled),
                 doorbell_id: launch.doorbell_id,
             },
-            groups: std::array::from_fn(|d| launch.grid[d].div_ceil(launch.group[d].max(1))),
+            groups: std::array::from_fn(|d| {
+                let end = launch.grid[d].div_ceil(launch.group[d].max(1));
+                end.saturating_sub(launch.part.start[d])
+            }),
             group: launch.group,
             grid: launch.grid,
             lds_bytes: launch.lds_bytes,
@@ -71,6 +75,7 @@ impl Setup {
             scratch,
             scratch_buffer: launch.scratch,
             xccs: launch.xccs.max(1),
+            part: launch.part,
             entry: launch.entry,
             user_sgprs: launch.user_sgprs.clone(),
             user_count: (rsrc2 >> 1 & 31) as usize,
@@ -87,21 +92,31 @@ impl Setup {
         }
     }
 
-    /// Number of workgroups.
+    /// Number of workgroups that run.
     pub fn total(&self) -> u64 {
-        self.groups.iter().map(|&count| u64::from(count)).product()
+        let counts = self.groups.iter().map(|&count| u64::from(count));
+        let all = counts.fold(1, u64::saturating_mul);
+        match self.part.only {
+            Some(xcc) => all.saturating_sub(xcc.into()).div_ceil(self.xccs.into()),
+            None => all,
+        }
     }
 
     /// The workgroup with a number: x fastest.
     pub fn place(&self, number: u64) -> [u32; 3] {
+        let number = match self.part.only {
+            Some(xcc) => number * u64::from(self.xccs) + u64::from(xcc),
+            None => number,
+        };
         let [x, y] = [u64::from(self.groups[0]), u64::from(self.groups[1])];
-        [(number % x) as u32, (number / x % y) as u32, (number / x / y) as u32]
+        let [sx, sy, sz] = self.part.start;
+        [(number % x) as u32 + sx, (number / x % y) as u32 + sy, (number / x / y) as u32 + sz]
     }
 
     /// The XCC on which the workgroup with a number runs: one by one in turn
     /// (COMPUTE_TG_CHUNK_SIZE 1, docs/ABI.md §Launch).
     pub fn xcc(&self, number: u64) -> u32 {
-        (number % u64::from(self.xccs)) as u32
+        self.part.only.unwrap_or((number % u64::from(self.xccs)) as u32)
     }
 
     /// Waves of the workgroup with a number: fewer at the grid's far ends.
@@ -146,7 +161,7 @@ impl Setup {
         w.gws = Waiting::No;
         w.hw_id = number & 15 | (number >> 4 & 3) << 4 | (place[0] & 15) << 8;
 
-        w.xcc = xcc;
+        w.xcc = self.part.first_xcc + xcc;
         let offset = u64::from(slot.unwrap_or(0)) * self.scratch_buffer.wave_bytes
             + u64::from(xcc) * self.scratch_buffer.xcc_bytes;
         self.scalars(w, place, number, waves, offset);

@@ -329,14 +329,15 @@ impl Job {
 /// Scratch pools of all queues, by address space and base.
 #[derive(Debug, Default)]
 pub(super) struct Pools {
-    pools: Mutex<HashMap<(usize, u64, u32), std::sync::Weak<Slots>>>,
+    pools: Mutex<HashMap<(usize, u64, u32, u32), std::sync::Weak<Slots>>>,
 }
 
 impl Pools {
     /// The pool of a launch's queue.
     pub(super) fn of(&self, launch: &Launch) -> Arc<Slots> {
         let scratch = &launch.scratch;
-        let key = (Arc::as_ptr(&launch.memory).addr(), scratch.base, scratch.waves);
+        let space = Arc::as_ptr(&launch.memory).addr();
+        let key = (space, scratch.base, scratch.waves, launch.xccs);
         let mut pools = lock(&self.pools);
         pools.retain(|_, pool| pool.strong_count() != 0);
         if let Some(pool) = pools.get(&key).and_then(std::sync::Weak::upgrade) {

@@ -43,6 +43,17 @@ pub struct TrapSetup {
     pub tma: u64,
 }
 
+/// Which part of a grid a launch runs, and where. The default: all of it, from XCC 0 on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Part {
+    /// Workgroup ids below these do not run.
+    pub start: [u32; 3],
+    /// Only the workgroups that fall to this one of [`Launch::xccs`].
+    pub only: Option<u32>,
+    /// Number of the first XCC, as waves read it.
+    pub first_xcc: u32,
+}
+
 /// One dispatch, complete: descriptor, packet and queue state already combined.
 #[derive(Clone, Debug)]
 pub struct Launch {
@@ -72,6 +83,8 @@ pub struct Launch {
     pub private_bytes: u32,
     /// XCCs that share the workgroups: number `n` runs on XCC `n` modulo this, at least 1.
     pub xccs: u32,
+    /// What of the grid runs.
+    pub part: Part,
     /// Scratch of the queue.
     pub scratch: ScratchSetup,
     /// Flat apertures.

@@ -37,13 +37,15 @@ mod vskip;
 mod wave;
 mod worker;
 
+pub(crate) use atomic::Atomic;
 pub use clock::ticks;
 pub use context::Env;
 pub use engine::{Engine, Job, LaunchError};
 pub use fidelity::{Fidelity, fidelity, is_compute};
 pub use gws::Gws;
 pub use launch::{
-    Apertures, Cause, Diagnosis, Launch, Listener, MemoryFault, Outcome, ScratchSetup, TrapSetup,
+    Apertures, Cause, Diagnosis, Launch, Listener, MemoryFault, Outcome, Part, ScratchSetup,
+    TrapSetup,
 };
 pub use wave::{Code, Wave, hidden};
 

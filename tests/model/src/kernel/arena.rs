@@ -15,6 +15,7 @@ use kfd::abi::MmapType;
 use memmap2::{MmapOptions, MmapRaw};
 use rustix::fs::{FallocateFlags, MemfdFlags, fallocate, ftruncate, memfd_create};
 
+use crate::builder::Offsets;
 use crate::gpu::PAGE;
 
 /// First offset that is given out as an offset for `mmap`; DRM counts from here too.
@@ -41,20 +42,21 @@ impl Arena {
     /// # Errors
     /// The errno of `memfd_create`.
     pub(crate) fn new() -> io::Result<Arc<Self>> {
-        Self::with(false)
+        Self::with(None)
     }
 
-    /// An empty arena whose offsets are given out as offsets for `mmap`: none is small.
+    /// An empty arena for real descriptors, with KFD's own or its own offsets: none is small.
     ///
     /// # Errors
     /// The errno of `memfd_create`.
-    pub(crate) fn plain() -> io::Result<Arc<Self>> {
-        Self::with(true)
+    pub(crate) fn for_descriptors(offsets: Offsets) -> io::Result<Arc<Self>> {
+        Self::with(Some(offsets))
     }
 
-    fn with(plain: bool) -> io::Result<Arc<Self>> {
+    fn with(offsets: Option<Offsets>) -> io::Result<Arc<Self>> {
         let file = File::from(memfd_create("kfd-model", MemfdFlags::CLOEXEC)?);
-        let end = if plain { FIRST_PLAIN_OFFSET } else { 0 };
+        let plain = offsets == Some(Offsets::Plain);
+        let end = if offsets.is_some() { FIRST_PLAIN_OFFSET } else { 0 };
         let space = Space { free: BTreeMap::new(), end };
         Ok(Arc::new(Self { file, space: Mutex::new(space), plain }))
     }
@@ -250,7 +252,7 @@ mod tests {
 
     #[test]
     fn a_doorbell_region_lies_at_a_multiple_of_4_gib_where_offsets_are_plain() {
-        let arena = Arena::plain().unwrap();
+        let arena = Arena::for_descriptors(Offsets::Plain).unwrap();
         let small = arena.region(1).unwrap();
         let aligned = arena.doorbell_region(8192).unwrap();
         assert_eq!((small.backing().1, aligned.backing().1), (1 << 32, 2 << 32));

@@ -1,6 +1,6 @@
 //! The model for a process that uses real descriptors and real `mmap`: what a library that stands
-//! in for the kernel's entry points asks of it. For models with plain offsets
-//! ([`Builder::plain_offsets`](crate::Builder::plain_offsets)).
+//! in for the kernel's entry points asks of it. For models with
+//! [descriptors](crate::Builder::descriptors).
 
 use std::fs::{File, OpenOptions};
 use std::io::{Seek as _, Write as _};

@@ -74,7 +74,7 @@ pub struct Model {
     config: Config,
     gpus: Vec<Arc<GpuInfo>>,
     tree: Tree,
-    /// The memory file when offsets are plain: render nodes need it before KFD was opened.
+    /// The memory file where descriptors are real: render nodes need it before KFD was opened.
     arena: Option<Arc<Arena>>,
     state: Mutex<State>,
     counters: [AtomicU64; 256],
@@ -101,13 +101,13 @@ impl Model {
             gpu.hidden = config.hidden.contains(&index);
             gpu.unified &= config.profile.unifies_apu_memory();
         }
-        let plain = config.plain_offsets.then(|| Arena::plain().ok());
+        let arena = config.descriptors.map(|offsets| Arena::for_descriptors(offsets).ok());
         let tree = render(topology, &gpus, KFD_MAJOR);
         Arc::new(Self {
             config,
             gpus: gpus.into_iter().map(Arc::new).collect(),
             tree,
-            arena: plain.flatten(),
+            arena: arena.flatten(),
             state: Mutex::default(),
             counters: std::array::from_fn(|_| AtomicU64::new(0)),
             diagnostics: Arc::new(Diagnostics::default()),

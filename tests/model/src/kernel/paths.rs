@@ -52,6 +52,9 @@ impl Model {
         if path == "/dev/dri" {
             return Ok(Place::DeviceDirectory);
         }
+        if under(path, "/dev/kfd") {
+            return Err(Errno::NOTDIR);
+        }
         if let Some(name) = path.strip_prefix("/dev/dri/") {
             let name = name.strip_prefix("renderD").ok_or(Errno::NOENT)?;
             let minor: u64 = name.parse().map_err(|_| Errno::NOENT)?;

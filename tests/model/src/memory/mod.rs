@@ -250,7 +250,15 @@ impl AddressSpace {
         self.view().write(address, bytes)
     }
 
-    /// Fills GPU memory with a repeated dword. `address` and `bytes` are multiples of 4.
+    /// Copies within GPU memory, from low addresses to high.
+    ///
+    /// # Errors
+    /// The fault of the first byte that cannot be read or written; bytes before it are written.
+    pub fn copy(&self, from: u64, to: u64, bytes: u64) -> Result<(), MemoryFault> {
+        self.view().copy(from, to, bytes)
+    }
+
+    /// Fills GPU memory with a repeated dword, the last of which may be cut off.
     ///
     /// # Errors
     /// The fault of the first dword that cannot be written; those before it are written.

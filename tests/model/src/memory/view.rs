@@ -125,6 +125,33 @@ impl<'a> View<'a> {
         Ok(())
     }
 
+    /// Copies within GPU memory, run by run of consecutive host memory.
+    ///
+    /// # Errors
+    /// The fault of the first byte that cannot be read or written; bytes before it are written.
+    pub fn copy(&mut self, from: u64, to: u64, bytes: u64) -> Result<(), MemoryFault> {
+        let mut done = 0;
+        while done < bytes {
+            let (source, target) = (from.wrapping_add(done), to.wrapping_add(done));
+            let Some(&read) = self.table.find(source) else {
+                return Err(self.fault(source, 1, false));
+            };
+            let Some(&write) = self.table.find(target).filter(|range| range.access.write) else {
+                return Err(self.fault(target, 1, true));
+            };
+            let part = (bytes - done).min(read.end - source).min(write.end - target);
+            let source = read.host.wrapping_add((source - read.start) as usize);
+            let target = write.host.wrapping_add((target - write.start) as usize);
+            // SAFETY:
+            // - `find` returned the mapped ranges around both addresses, the second writable; `part`
+            //   passes the end of neither, so both pointers are valid for `part` bytes.
+            // - `map` forbids live references to GPU memory. The bytes may overlap, which `copy` allows.
+            unsafe { std::ptr::copy(source, target, part as usize) };
+            done += part;
+        }
+        Ok(())
+    }
+
     /// Fetches instruction words until `words` is full or memory ends; returns how many.
     ///
     /// # Errors

@@ -19,6 +19,8 @@ const MAX_FLIGHTS: usize = 64;
 pub(super) enum Step {
     /// Consumed.
     Next,
+    /// It goes on at the next turn.
+    More,
     /// Not yet: look again.
     Wait,
     /// Not before an earlier packet has completed.
@@ -38,7 +40,7 @@ impl Queue {
         if let Some(word) = self.doorbell_word() {
             word.store(super::DOORBELL_SILENT, Ordering::Release);
         }
-        state.flights.drain(..).filter_map(|flight| flight.job).collect()
+        state.abandon()
     }
 
     /// Looks at the doorbell and the next packets.
@@ -47,7 +49,7 @@ impl Queue {
         let state = &mut *state;
         if self.setup.device.is_evicted() {
             state.mapped = false;
-            for job in state.flights.drain(..).filter_map(|flight| flight.job) {
+            for job in state.abandon() {
                 job.cancel();
             }
             return Progress::Idle;
@@ -64,22 +66,15 @@ impl Queue {
         let rung = self.take_doorbell();
         match self.setup.format {
             Format::Aql => self.advance_aql(runner, state, rung),
-            Format::Pm4 | Format::Sdma => {
-                if rung.is_some() && state.halt != Halt::Dead {
-                    state.halt = Halt::Dead;
-                    let text =
-                        format!("{:?} queues are not executed by this model", self.setup.format);
-                    runner.say(self, text);
-                }
-                Progress::Idle
-            }
+            Format::Pm4 => self.advance_pm4(runner, state, rung),
+            Format::Sdma => self.advance_sdma(runner, state, rung),
         }
     }
 
     /// Hardware gets the queue: the write index in memory counts, code may be new.
     fn map(&self, runner: &Runner, state: &mut State) {
         state.mapped = true;
-        for job in state.flights.iter().filter_map(|flight| flight.job.as_ref()) {
+        for job in state.jobs() {
             job.resume();
         }
         runner.engine().invalidate_code();
@@ -87,7 +82,8 @@ impl Queue {
             Ok(index) if self.setup.format == Format::Aql => {
                 state.fetch_limit = state.fetch_limit.max(index);
             }
-            Ok(_) => {}
+            // Whatever the doorbell said before: hardware starts from memory.
+            Ok(pointer) => state.fetch_limit = pointer,
             Err(error) => runner.access_error(self, state, error),
         }
     }
@@ -98,6 +94,15 @@ impl Queue {
         }
         let mut moved = rung.is_some();
         let mut blocked = false;
+        if !state.work.is_empty() {
+            match self.settle(runner, state) {
+                Ok(settled) => moved |= settled,
+                Err(error) => {
+                    runner.access_error(self, state, error);
+                    return Progress::Moved;
+                }
+            }
+        }
         for _ in 0..PER_TURN {
             match state.halt {
                 Halt::No => {}
@@ -116,6 +121,10 @@ impl Queue {
             }
             match self.packet(runner, state) {
                 Ok(Step::Next) => moved = true,
+                Ok(Step::More) => {
+                    moved = true;
+                    break;
+                }
                 Ok(Step::Wait) => break,
                 Ok(Step::Blocked) => {
                     blocked = true;
@@ -160,7 +169,7 @@ impl Queue {
             kind::BARRIER_OR => self.barrier(&packet, false)?,
             kind::VENDOR => match head.vendor_format() {
                 vendor::BARRIER_VALUE => self.barrier_value(&packet)?,
-                vendor::PM4_IB => self.indirect_buffer(runner, state, &packet)?,
+                vendor::PM4_IB => self.indirect_buffer(runner, state, head, &packet)?,
                 _ => Step::Refuse(PacketError::VENDOR),
             },
             _ => Step::Refuse(PacketError::UNSUPPORTED),
@@ -172,15 +181,20 @@ impl Queue {
             }
             let index = state.next;
             state.next += 1;
-            // A dispatch has put itself in flight; everything else is complete now.
+            // A dispatch has put itself in flight; everything else is complete now, but for what a
+            // PM4-IB packet has started.
             if head.kind() != kind::DISPATCH {
                 let signal = packet.completion_signal();
-                let start = self.setup.device.clock();
+                let start = state.buffer.take().unwrap_or_else(|| self.setup.device.clock());
                 let profiled = signal != 0 && self.profiling()?;
                 let job = None;
                 let flight = Flight { index, done: false, signal, start, profiled, job };
                 state.flights.push_back(flight);
-                self.complete(runner, state, index)?;
+                if state.work.is_done(index) {
+                    self.complete(runner, state, index)?;
+                } else {
+                    state.work.wait_for(index);
+                }
             }
         }
         Ok(step)
@@ -263,10 +277,12 @@ impl Queue {
 
 impl Runner {
     /// The engine is done with a dispatch.
-    pub(super) fn dispatch_finished(&self, queue: &Queue, index: u64, outcome: Outcome) {
+    pub(super) fn dispatch_finished(&self, queue: &Queue, index: u64, pm4: bool, outcome: Outcome) {
         let mut guard = queue.lock();
         let state = &mut *guard;
-        if outcome == Outcome::Completed
+        if pm4 {
+            state.work.ended(index);
+        } else if outcome == Outcome::Completed
             && !state.destroyed
             && !queue.setup.device.is_evicted()
             && let Err(error) = queue.complete(self, state, index)
@@ -275,7 +291,7 @@ impl Runner {
         }
         drop(guard);
         // What waited for it goes on here and now, without the way through another thread.
-        if queue.advance(self) >= Progress::Waiting {
+        if queue.advance(self) >= Progress::Waiting || self.is_waited_for() {
             self.kick();
         }
     }

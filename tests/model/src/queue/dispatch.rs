@@ -10,7 +10,7 @@ use super::packet::{Head, Packet};
 use super::signal::field;
 use super::{APERTURES, Flight, Halt, Queue, Runner, State};
 use crate::Target;
-use crate::exec::{Launch, LaunchError, ScratchSetup};
+use crate::exec::{Launch, LaunchError, Part, ScratchSetup};
 use crate::memory::AccessError;
 
 /// Work-items of a workgroup, at most.
@@ -114,6 +114,7 @@ impl Queue {
             lds_bytes,
             private_bytes,
             xccs: u32::try_from(device.info.xccs).unwrap_or(1),
+            part: Part::default(),
             scratch,
             apertures: APERTURES,
             trap: device.trap_handler(),
@@ -135,9 +136,9 @@ impl Queue {
         let index = state.next;
         let signal = packet.completion_signal();
         let profiled = signal != 0 && self.profiling()?;
-        let queue = runner.find(|queue| std::ptr::eq(queue, self));
-        let Some(queue) = queue else { return Ok(Step::Wait) };
-        let listener = Arc::new(DispatchListener { runner: runner.own(), queue, index });
+        let Some(queue) = self.own.upgrade() else { return Ok(Step::Wait) };
+        let pm4 = false;
+        let listener = Arc::new(DispatchListener { runner: runner.own(), queue, index, pm4 });
         let start = self.setup.device.clock();
         match runner.engine().launch(launch, listener) {
             Ok(job) => {
@@ -192,18 +193,23 @@ impl Queue {
         for (word, offset) in resource.iter_mut().zip((0..).step_by(4)) {
             *word = space.load_u32(queue + field::SCRATCH_RESOURCE + offset)?;
         }
-        let (waves, size) = (ring & 0xfff, ring >> 12);
-        let engines = u32::try_from(self.setup.device.info.engines).unwrap_or(1);
-        let (wave_bytes, waves) = if target.is_gfx9() {
-            (u64::from(size & 0x1fff) * 1024, waves)
-        } else {
-            // gfx11 counts waves per shader engine; gfx942 counts them per XCC.
-            (u64::from(size & 0x7fff) * 256, waves.saturating_mul(engines))
-        };
+        let (wave_bytes, waves) = self.scratch_ring(target, ring);
         let base = space.load_u64(queue + field::SCRATCH_BASE)?;
         // The descriptor's size is one XCC's share.
         let [_, _, bytes, _] = resource;
         Ok(Some(ScratchSetup { base, wave_bytes, waves, xcc_bytes: bytes.into(), resource }))
+    }
+
+    /// Bytes of a wave's slot and the number of slots, from COMPUTE_TMPRING_SIZE.
+    pub(super) fn scratch_ring(&self, target: Target, ring: u32) -> (u64, u32) {
+        let (waves, size) = (ring & 0xfff, ring >> 12);
+        let engines = u32::try_from(self.setup.device.info.engines).unwrap_or(1);
+        if target.is_gfx9() {
+            (u64::from(size & 0x1fff) * 1024, waves)
+        } else {
+            // gfx11 counts waves per shader engine; gfx942 counts them per XCC.
+            (u64::from(size & 0x7fff) * 256, waves.saturating_mul(engines))
+        }
     }
 
     /// User SGPRs in the order of the ABI, and whether arguments are preloaded. `None` when there

@@ -6,7 +6,8 @@ use kfd::abi::{
 };
 
 use super::signal::field;
-use super::{Device, Halt, Queue, Runner, State};
+use super::turn::Reason;
+use super::{Device, Format, Halt, Queue, Runner, State};
 use crate::exec::MemoryFault;
 use crate::gpu::PAGE;
 use crate::kernel::user;
@@ -72,18 +73,40 @@ impl Runner {
         }
     }
 
+    /// A command processor met PM4 that it cannot carry out: it stops there, and its bad opcode
+    /// interrupt goes the same way as a bad AQL packet's.
+    pub(super) fn bad_packet(
+        &self,
+        queue: &Queue,
+        state: &mut State,
+        place: &str,
+        reason: &Reason,
+    ) {
+        state.halt = Halt::Dead;
+        self.say(queue, format!("{place}: {}", reason.text));
+        self.queue_exception(queue, bit(reason.code));
+        if self.suspends_bad_queues() && queue.setup.device.info.has_mes() {
+            state.suspended = true;
+            state.mapped = false;
+        }
+    }
+
     /// An access of the packet processor itself that the page table does not allow.
     pub(super) fn access_error(&self, queue: &Queue, state: &mut State, error: AccessError) {
         state.halt = Halt::Dead;
+        let place = match queue.setup.format {
+            Format::Aql => format!("packet {}: packet processor", state.next),
+            Format::Pm4 => format!("dword {}: command processor", state.next),
+            Format::Sdma => format!("byte {}: SDMA engine {}", state.next, queue.setup.engine),
+        };
         match error {
             AccessError::Fault(fault) => {
-                self.say(queue, format!("packet {}: packet processor faults", state.next));
+                self.say(queue, format!("{place} faults"));
                 self.memory_fault(&queue.setup.device, fault);
             }
-            AccessError::Misaligned { address } => self.say(
-                queue,
-                format!("packet {}: atomic at {address:#x} is not aligned", state.next),
-            ),
+            AccessError::Misaligned { address } => {
+                self.say(queue, format!("{place}: access at {address:#x} is not aligned"));
+            }
         }
     }
 

@@ -11,12 +11,14 @@ pub(super) struct DispatchListener {
     pub(super) runner: Weak<Runner>,
     pub(super) queue: Arc<Queue>,
     pub(super) index: u64,
+    /// Started by PM4: the index is the launch's number, not a packet's.
+    pub(super) pm4: bool,
 }
 
 impl Listener for DispatchListener {
     fn finished(&self, outcome: Outcome) {
         if let Some(runner) = self.runner.upgrade() {
-            runner.dispatch_finished(&self.queue, self.index, outcome);
+            runner.dispatch_finished(&self.queue, self.index, self.pm4, outcome);
         }
     }
 
@@ -34,7 +36,8 @@ impl Listener for DispatchListener {
 
     fn diagnosis(&self, diagnosis: &Diagnosis) {
         if let Some(runner) = self.runner.upgrade() {
-            let text = format!("packet {}: {}", self.index, diagnosis.text);
+            let what = if self.pm4 { "dispatch" } else { "packet" };
+            let text = format!("{what} {}: {}", self.index, diagnosis.text);
             runner.say(&self.queue, text);
         }
     }

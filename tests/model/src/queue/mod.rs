@@ -1,6 +1,7 @@
 //! Queues: doorbells, the runner that moves them, and one packet processor per format.
 
 mod aql;
+mod atomic;
 mod descriptor;
 mod dispatch;
 mod error;
@@ -8,11 +9,15 @@ mod listener;
 mod packet;
 mod pm4;
 mod runner;
+mod sdma;
 mod signal;
+mod turn;
+mod work;
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Instant;
 
 pub(crate) use runner::Runner;
 
@@ -43,12 +48,16 @@ pub(crate) struct Device {
     evicted: AtomicBool,
     /// A debugger has the GPU set up for this process.
     debugged: AtomicBool,
+    /// Held by the queue that an SDMA engine executes now: one per engine.
+    engines: Vec<Mutex<()>>,
     pub(crate) smi: smi::Clients,
 }
 
 impl Device {
     pub(crate) fn new(info: Arc<GpuInfo>) -> Self {
+        let engines = info.sdma_engines + info.xgmi_engines;
         Self {
+            engines: (0..engines).map(|_| Mutex::default()).collect(),
             info,
             space: Arc::new(AddressSpace::new()),
             trap: Mutex::new(None),
@@ -131,6 +140,12 @@ pub(crate) struct Setup {
     pub(crate) write_pointer: u64,
     /// Address of the save area; user addresses and GPU addresses are the same here.
     pub(crate) save_area: u64,
+    /// Address of the buffer for end-of-pipe events, 0 for none.
+    pub(crate) eop: u64,
+    /// The XCC that runs a PM4 queue.
+    pub(crate) xcc: u32,
+    /// The engine of an SDMA queue, all engines counted.
+    pub(crate) engine: u32,
 }
 
 /// What UPDATE_QUEUE may change.
@@ -139,6 +154,8 @@ pub(crate) struct Tunables {
     pub(crate) ring: u64,
     pub(crate) ring_bytes: u64,
     pub(crate) percentage: u32,
+    /// 0 to 15: queues of higher priority are looked at first.
+    pub(crate) priority: u32,
 }
 
 /// A packet that was started and not yet retired.
@@ -178,11 +195,23 @@ struct State {
     held: bool,
     destroyed: bool,
     halt: Halt,
-    /// Packets below this index may be fetched.
+    /// What is below may be fetched: packets, dwords of PM4, bytes of SDMA.
     fetch_limit: u64,
-    /// Index of the next packet.
+    /// The next packet, dword or byte.
     next: u64,
     flights: VecDeque<Flight>,
+    /// What PM4 packets have started.
+    work: work::Work,
+    /// Where the queue's PM4 is executed: one for each XCC that does.
+    processors: Vec<pm4::Processor>,
+    /// The PM4-IB packet that is being carried out: when it started.
+    buffer: Option<u64>,
+    /// How far the SDMA engine is.
+    copier: sdma::Copier,
+    /// The read pointer that the driver was told last.
+    told: Option<u64>,
+    /// A slowed engine starts nothing before.
+    not_before: Option<Instant>,
     /// Global wave sync, where the queue owns it.
     gws: Option<Arc<Gws>>,
 }
@@ -192,6 +221,7 @@ struct State {
 pub(crate) struct Queue {
     setup: Setup,
     state: Mutex<State>,
+    own: Weak<Self>,
 }
 
 /// How far a look at a queue led.
@@ -208,8 +238,9 @@ enum Progress {
 }
 
 impl Queue {
-    pub(crate) fn new(setup: Setup, tunables: Tunables) -> Self {
-        let queue = Self {
+    pub(crate) fn new(setup: Setup, tunables: Tunables) -> Arc<Self> {
+        let queue = Arc::new_cyclic(|own| Self {
+            own: Weak::clone(own),
             setup,
             state: Mutex::new(State {
                 tunables,
@@ -221,9 +252,15 @@ impl Queue {
                 fetch_limit: 0,
                 next: 0,
                 flights: VecDeque::new(),
+                work: work::Work::default(),
+                processors: Vec::new(),
+                buffer: None,
+                copier: sdma::Copier::default(),
+                told: None,
+                not_before: None,
                 gws: None,
             }),
-        };
+        });
         // Whatever the slot's last owner left there is not a ring of this queue's.
         if let Some(word) = queue.doorbell_word() {
             word.store(DOORBELL_SILENT, Ordering::Release);
@@ -275,6 +312,11 @@ impl Queue {
         (self.setup.read_pointer, self.setup.write_pointer)
     }
 
+    /// Place among the queues: higher first.
+    fn priority(&self) -> u32 {
+        self.lock().tunables.priority
+    }
+
     pub(crate) fn save_area(&self) -> u64 {
         self.setup.save_area
     }
@@ -318,7 +360,23 @@ impl State {
             return Vec::new();
         }
         self.mapped = false;
-        self.flights.iter().filter_map(|flight| flight.job.clone()).collect()
+        self.jobs().cloned().collect()
+    }
+
+    /// The launches that have not ended.
+    fn jobs(&self) -> impl Iterator<Item = &Job> {
+        self.flights.iter().filter_map(|flight| flight.job.as_ref()).chain(self.work.jobs())
+    }
+
+    /// Forgets everything that was started; gives the launches that may still run.
+    fn abandon(&mut self) -> Vec<Job> {
+        let jobs = self.jobs().cloned().collect();
+        self.flights.clear();
+        self.work = work::Work::default();
+        self.processors.clear();
+        self.buffer = None;
+        self.copier = sdma::Copier::default();
+        jobs
     }
 
     fn packets(&self) -> u64 {

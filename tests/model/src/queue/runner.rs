@@ -44,6 +44,8 @@ pub(crate) struct Runner {
     faults: Arc<FaultPlan>,
     debug: Arc<Debug>,
     late: Mutex<Vec<Late>>,
+    /// Some queue waits for a word in memory.
+    waited_for: AtomicBool,
     stop: AtomicBool,
     /// The watching thread, to be woken and joined.
     thread: Mutex<Option<JoinHandle<()>>>,
@@ -77,6 +79,7 @@ impl Runner {
             faults,
             debug,
             late: Mutex::default(),
+            waited_for: AtomicBool::new(false),
             stop: AtomicBool::new(false),
             thread: Mutex::default(),
             waker: OnceLock::new(),
@@ -131,7 +134,10 @@ impl Runner {
 
     /// Takes on a queue.
     pub(crate) fn add(&self, queue: Arc<Queue>) {
-        self.queues.lock().unwrap_or_else(PoisonError::into_inner).push(queue);
+        let mut queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
+        queues.push(queue);
+        by_priority(&mut queues);
+        drop(queues);
         if !self.stepped {
             self.start();
         }
@@ -158,6 +164,7 @@ impl Runner {
     /// Changes a queue. If that takes it off hardware, none of its waves runs on return.
     pub(crate) fn update(&self, queue: &Queue, tunables: Tunables) {
         self.pause(&queue.update(tunables));
+        by_priority(&mut self.queues.lock().unwrap_or_else(PoisonError::into_inner));
     }
 
     /// Suspends or resumes a queue for the debugger: on return from the first none of its waves
@@ -231,7 +238,13 @@ impl Runner {
         for queue in self.snapshot() {
             progress = progress.max(queue.advance(self));
         }
+        self.waited_for.store(progress == Progress::Waiting, Ordering::Release);
         if self.deliver() { progress.max(Progress::Waiting) } else { progress }
+    }
+
+    /// Whether at the last look a queue waited for a word in memory, which may change now.
+    pub(super) fn is_waited_for(&self) -> bool {
+        self.waited_for.load(Ordering::Acquire)
     }
 
     /// Stepped mode: looks at every queue and runs some instructions. True while there is more.
@@ -285,6 +298,11 @@ impl Runner {
             let _ = thread.join();
         }
     }
+}
+
+/// Queues of higher priority first, else as they were made.
+fn by_priority(queues: &mut [Arc<Queue>]) {
+    queues.sort_by_cached_key(|queue| std::cmp::Reverse(queue.priority()));
 }
 
 impl Drop for Runner {

@@ -50,8 +50,12 @@ unsafe extern "C" fn ioctl(fd: c_int, request: c_ulong, argument: *mut c_void) -
         None => {
             forward!(ioctl: fn(c_int, c_ulong, *mut c_void) -> c_int, (fd, request, argument), -1)
         }
-        // KFD serves only the process that opened it.
-        Some((_, None)) => fail(libc::EBADF, -1),
+        // KFD serves only the process that opened it; unknown numbers it refuses before that.
+        Some((_, None)) => {
+            let request = u32::try_from(request & 0xffff_ffff).unwrap_or(0);
+            let known = Instance::knows_ioctl(request);
+            fail(if known { libc::EBADF } else { libc::ENOTTY }, -1)
+        }
         Some((ours, Some(instance))) => {
             answer(-1, || ioctl_of_ours(instance, ours, request, argument))
         }

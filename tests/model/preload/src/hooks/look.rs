@@ -444,3 +444,51 @@ unsafe extern "C" fn __realpath_chk(
     forward!(__realpath_chk: fn(*const c_char, *mut c_char, usize) -> *mut c_char,
         (path, to, object), ptr::null_mut())
 }
+
+/// The model's files have no extended attributes.
+///
+/// # Safety
+/// `path` must be a C string.
+unsafe fn has_no_attributes(path: *const c_char, follow: bool) -> Option<isize> {
+    // SAFETY: the caller's promise.
+    let found = unsafe { find(libc::AT_FDCWD, path, follow) }?;
+    Some(answer(-1, || found.and(Err(Errno::OPNOTSUPP))))
+}
+
+macro_rules! getxattr_hooks {
+    ($($name:ident $follow:literal)*) => { $(
+        /// `getxattr` or `lgetxattr`.
+        #[unsafe(no_mangle)]
+        unsafe extern "C" fn $name(
+            path: *const c_char,
+            name: *const c_char,
+            to: *mut c_void,
+            room: usize,
+        ) -> isize {
+            // SAFETY: the caller's contract is `getxattr`'s.
+            if let Some(result) = unsafe { has_no_attributes(path, $follow) } {
+                return result;
+            }
+            forward!($name: fn(*const c_char, *const c_char, *mut c_void, usize) -> isize,
+                (path, name, to, room), -1)
+        }
+    )* };
+}
+
+getxattr_hooks!(getxattr true lgetxattr false);
+
+macro_rules! listxattr_hooks {
+    ($($name:ident $follow:literal)*) => { $(
+        /// `listxattr` or `llistxattr`.
+        #[unsafe(no_mangle)]
+        unsafe extern "C" fn $name(path: *const c_char, to: *mut c_char, room: usize) -> isize {
+            // SAFETY: the caller's contract is `listxattr`'s.
+            if let Some(result) = unsafe { has_no_attributes(path, $follow) } {
+                return result;
+            }
+            forward!($name: fn(*const c_char, *mut c_char, usize) -> isize, (path, to, room), -1)
+        }
+    )* };
+}
+
+listxattr_hooks!(listxattr true llistxattr false);

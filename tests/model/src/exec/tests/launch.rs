@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::*;
 use crate::exec::hwreg;
 use crate::exec::init::Setup;
-use crate::exec::launch::{Launch, ScratchSetup};
+use crate::exec::launch::{Launch, Part, ScratchSetup};
 
 /// Scratch of 0x4000 bytes a wave, 16 waves an XCC.
 const SCRATCH_OF_QUEUE: ScratchSetup = ScratchSetup {
@@ -36,6 +36,7 @@ fn launch(target: Target, wave_size: u32, ids: u32, xccs: u32) -> Launch {
         lds_bytes: 0,
         private_bytes: 64,
         xccs,
+        part: Part::default(),
         scratch: SCRATCH_OF_QUEUE,
         apertures: Machine::<64>::new(target).env.apertures,
         trap: None,

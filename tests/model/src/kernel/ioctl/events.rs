@@ -118,7 +118,17 @@ impl Model {
                 // Nobody else moves the GPUs, so sleep only when they have nothing to do.
                 if runner.step() { Duration::ZERO } else { Duration::from_micros(100) }
             });
-            args.wait_result = wait.sleep(deadline, slice);
+            match wait.sleep(deadline, slice) {
+                Ok(result) => args.wait_result = result,
+                Err(errno) => {
+                    // What is left is given back, so that the call can be made again.
+                    if let (Some(at), 1..=0x7fff_fffe) = (deadline, args.timeout) {
+                        let left = at.saturating_duration_since(Instant::now() + TICK);
+                        args.timeout = u32::try_from(left.as_millis()).unwrap_or(u32::MAX);
+                    }
+                    return Err(errno);
+                }
+            }
         }
         if args.wait_result == WaitResult::COMPLETE {
             for (index, payload) in wait.payloads()? {

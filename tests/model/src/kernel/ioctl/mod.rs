@@ -183,6 +183,12 @@ impl Model {
         self.kfd_ioctl(opener, request, &mut Memory { address, descriptors })
     }
 
+    /// Whether this kernel's KFD has an ioctl of the request's number. It is asked first, before
+    /// the caller's right to the file.
+    pub fn knows_ioctl(&self, request: u32) -> bool {
+        (1..self.config.profile.ioctl_end()).contains(&(request & 0xff))
+    }
+
     /// `kfd_ioctl`: only the number selects the handler; a shorter argument is continued with
     /// zeros, and what the kernel's definition reads back is read back even after a failure.
     fn kfd_ioctl(&self, opener: u32, request: u32, arg: &mut dyn Argument) -> Result<u32, Errno> {
@@ -192,7 +198,7 @@ impl Model {
             count.fetch_add(1, Ordering::Relaxed);
         }
         self.config.faults.check(&Call::Ioctl(number))?;
-        if number == 0 || number >= self.config.profile.ioctl_end() {
+        if !self.knows_ioctl(request) {
             return Err(Errno::NOTTY);
         }
         let &(direction, bytes) = TABLE.get(index).ok_or(Errno::NOTTY)?;

@@ -206,11 +206,13 @@ impl Context<'_> {
             }
         }
         let taken: Vec<u32> = own.map(|record| record.doorbell).collect();
-        let doorbell = if compute {
-            compute_doorbell(&info, &taken).ok_or(Errno::BUSY)?
+        let (doorbell, engine) = if compute {
+            (compute_doorbell(&info, &taken).ok_or(Errno::BUSY)?, 0)
         } else {
             sdma_doorbell(&info, &kind, &taken)?
         };
+        // A queue that named its engine becomes one of the plain types.
+        let on_xgmi = u64::from(engine) >= info.sdma_engines && !compute;
         let debugged = process.debug.is_enabled();
         process.svm.hold(&save_ranges);
         let device = process.devices.get_mut(index).ok_or(Errno::INVAL)?;
@@ -219,7 +221,7 @@ impl Context<'_> {
                 mapping.queues += 1;
             }
         }
-        let queue = Arc::new(Queue::new(
+        let queue = Queue::new(
             Setup {
                 id,
                 device: Arc::clone(&device.device),
@@ -229,16 +231,20 @@ impl Context<'_> {
                 read_pointer: args.read_pointer_address,
                 write_pointer: args.write_pointer_address,
                 save_area: args.ctx_save_restore_address,
+                eop: args.eop_buffer_address,
+                xcc: args.queue_percentage >> 8 & 0xff,
+                engine,
             },
             Tunables {
                 ring: args.ring_base_address,
                 ring_bytes: args.ring_size.into(),
                 percentage: args.queue_percentage & 0xff,
+                priority: args.queue_priority,
             },
-        ));
+        );
         let sysfs_type = if compute {
             0
-        } else if kind.xgmi {
+        } else if on_xgmi {
             4
         } else {
             1
@@ -249,7 +255,7 @@ impl Context<'_> {
             kind: match kind.format {
                 Format::Pm4 => QueueType::COMPUTE,
                 Format::Aql => QueueType::COMPUTE_AQL,
-                Format::Sdma if kind.xgmi => QueueType::SDMA_XGMI,
+                Format::Sdma if on_xgmi => QueueType::SDMA_XGMI,
                 Format::Sdma => QueueType::SDMA,
             },
             save_bytes: args.ctx_save_restore_size,
@@ -326,6 +332,7 @@ impl Context<'_> {
             ring: args.ring_base_address,
             ring_bytes: bytes.into(),
             percentage: args.queue_percentage & 0xff,
+            priority: args.queue_priority,
         };
         process.runner.update(&record.queue, tunables);
         Ok(())
@@ -407,8 +414,8 @@ fn compute_doorbell(info: &GpuInfo, taken: &[u32]) -> Option<u32> {
     free.into_iter().find(|id| !taken.contains(id))
 }
 
-/// SDMA queues are a fixed pool; each has its doorbell.
-fn sdma_doorbell(info: &GpuInfo, kind: &Kind, taken: &[u32]) -> Result<u32, Errno> {
+/// SDMA queues are a fixed pool; each has its doorbell and its engine.
+fn sdma_doorbell(info: &GpuInfo, kind: &Kind, taken: &[u32]) -> Result<(u32, u32), Errno> {
     let small = |value: u64| u32::try_from(value).unwrap_or(0);
     let (pcie, xgmi) = (small(info.sdma_engines), small(info.xgmi_engines));
     let engines = match (kind.engine, kind.xgmi) {
@@ -419,8 +426,8 @@ fn sdma_doorbell(info: &GpuInfo, kind: &Kind, taken: &[u32]) -> Result<u32, Errn
     let mut pool = (0..small(info.sdma_queues)).flat_map(|queue| {
         engines.clone().map(move |engine| {
             let first = info.first_reserved_doorbell() + engine * SDMA_DOORBELL_STRIDE;
-            first + (queue & 1) * DOORBELL_MIRROR + (queue >> 1)
+            (first + (queue & 1) * DOORBELL_MIRROR + (queue >> 1), engine)
         })
     });
-    pool.find(|doorbell| !taken.contains(doorbell)).ok_or(Errno::NOMEM)
+    pool.find(|(doorbell, _)| !taken.contains(doorbell)).ok_or(Errno::NOMEM)
 }

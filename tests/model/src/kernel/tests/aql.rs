@@ -353,7 +353,7 @@ fn a_pm4_buffer_writes_memory_and_unknown_packets_stop_the_queue() {
         .write_64((target + 8).into(), 5)
         .unwrap()
         .encode();
-    let unknown = [0xc000_4600, 0x407];
+    let unknown = [0xc000_4600, 0x21e];
     let words = [write.as_slice(), &release, &[0xffff_1000], &unknown].concat();
     for (i, word) in words.iter().enumerate() {
         buffer.u32(i * 4).store(*word, Relaxed);

@@ -7,7 +7,11 @@ mod events;
 mod fork;
 mod ioctls;
 mod memory;
+mod pm4;
 mod queues;
+mod ring;
+mod sdma;
 mod svm;
 
 pub(super) use client::{Client, Page};
+mod drm;
