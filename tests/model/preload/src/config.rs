@@ -56,7 +56,24 @@ fn node_mode() -> Result<Option<u32>, String> {
     bits.map(Some).ok_or_else(|| format!("KFD_MODEL_MODE is {mode:?}: it can be an octal mode"))
 }
 
-/// Whether unknown requests are told on the error stream.
-pub(crate) fn logs() -> bool {
-    std::env::var_os("KFD_MODEL_LOG").is_some_and(|value| value == "1")
+/// What is told on the error stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Log {
+    Nothing,
+    /// Unknown requests.
+    Unknown,
+    /// Every request that fails.
+    Failed,
+    /// Every request.
+    All,
+}
+
+/// What `KFD_MODEL_LOG` asks for: 1, 2 or 3.
+pub(crate) fn log() -> Log {
+    match std::env::var("KFD_MODEL_LOG").as_deref() {
+        Ok("1") => Log::Unknown,
+        Ok("2") => Log::Failed,
+        Ok("3") => Log::All,
+        _ => Log::Nothing,
+    }
 }

@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use kfd::sys::{Errno, FileId, Kernel as _, OpenFlags};
 use model::{Descriptors, Model};
 
-use crate::config;
+use crate::config::{self, Log};
 use crate::descriptors::{self, Kind, Ours};
 use crate::report::Counts;
 
@@ -23,7 +23,7 @@ pub(crate) struct Instance {
     pub(crate) generation: u32,
     pub(crate) model: Arc<Model>,
     pub(crate) counts: Counts,
-    pub(crate) logs: bool,
+    pub(crate) logs: Log,
     files: Mutex<Files>,
 }
 
@@ -103,7 +103,7 @@ impl Instance {
                     generation: before.map_or(0, descriptors::next_generation),
                     model,
                     counts: Counts::default(),
-                    logs: config::logs(),
+                    logs: config::log(),
                     files: Mutex::default(),
                 });
                 CURRENT.store(Box::into_raw(instance), Ordering::Release);
@@ -222,10 +222,10 @@ impl Instance {
         }
     }
 
-    /// Says on the error stream what the model does not know, where that was asked for.
-    pub(crate) fn log(&self, text: &str) {
-        if self.logs {
-            eprintln!("libkfd_model.so: {text}");
+    /// Says something on the error stream, where so much was asked for.
+    pub(crate) fn log(&self, level: Log, text: impl FnOnce() -> String) {
+        if self.logs >= level {
+            eprintln!("libkfd_model.so: {}", text());
         }
     }
 }

@@ -9,7 +9,7 @@
 //! allocators, before any constructor has run and after `exit` began.
 //!
 //! Environment: `KFD_MODEL` (presets, comma-separated; `none`), `KFD_MODEL_KERNEL` (`6.1`, `6.12.0`
-//! or `6.12`), `KFD_MODEL_LOG=1` (a line on the error stream for each unknown request),
+//! or `6.12`), `KFD_MODEL_LOG` (on the error stream: 1 unknown requests, 2 those that fail, 3 all),
 //! `KFD_MODEL_REPORT` (a file that gets a line of JSON from each process),
 //! `KFD_MODEL_OFFSETS` (`plain`; or `kfd`, with which `mmap` must be the hooked one), `KFD_MODEL_MODE`
 //! (permission bits of `/dev/kfd`, octal).

@@ -6,7 +6,7 @@ use std::ffi::c_void;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-use kfd::abi::{AllocFlags, DOORBELL_PAGE_BYTES, MmapType};
+use kfd::abi::{DOORBELL_PAGE_BYTES, MmapType};
 use kfd::sys::{Backing, Errno, FileId, MapRequest, Protection};
 use rustix::mm::{MapFlags, ProtFlags, mmap, mmap_anonymous, munmap};
 
@@ -87,11 +87,6 @@ impl Model {
                 }
                 if bytes > buffer.bytes {
                     return Err(Errno::INVAL);
-                }
-                // Stricter than 6.12, which lets such pages be mapped and may then fault or move
-                // them: other releases refuse, and so does the model.
-                if device.is_video(buffer) && !buffer.flags.contains(AllocFlags::PUBLIC) {
-                    return Err(Errno::PERM);
                 }
                 match &buffer.memory {
                     Memory::Region(region) => Ok(Arc::clone(region)),

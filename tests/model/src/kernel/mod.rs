@@ -214,6 +214,8 @@ impl Model {
                     Arc::clone(&self.diagnostics),
                     Arc::clone(&self.config.faults),
                 );
+                // What cannot be mapped at a plain offset gets one that no region has.
+                let next_mmap_offset = if arena.is_plain() { 1 << 52 } else { FIRST_MMAP_OFFSET };
                 let visible = self.gpus.iter().enumerate().filter(|(_, gpu)| !gpu.hidden);
                 Ok(entry.insert(Process {
                     pid,
@@ -225,7 +227,7 @@ impl Model {
                     debug,
                     events,
                     runner,
-                    next_mmap_offset: FIRST_MMAP_OFFSET,
+                    next_mmap_offset,
                 }))
             }
         }

@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 use kfd::sys::Errno;
 
 use super::answer;
+use crate::config::Log;
 use crate::descriptors::{self, Kind, Ours};
 use crate::instance::Instance;
 use crate::next::{fail, forward};
@@ -37,9 +38,24 @@ fn ioctl_of_ours(
         || ours.kind == Kind::Render && instance.model.unmodelled() != before;
     if unknown {
         instance.counts.unknown.fetch_add(1, Ordering::Relaxed);
-        let what = if ours.kind == Kind::Kfd { "KFD" } else { "DRM" };
-        instance.log(&format!("{what} ioctl {request:#010x} is unknown: {result:?}"));
     }
+    let level = match result {
+        _ if unknown => Log::Unknown,
+        Err(_) => Log::Failed,
+        Ok(_) => Log::All,
+    };
+    instance.log(level, || {
+        let known = u8::try_from(request & 0xff).ok().and_then(kfd::abi::request::find);
+        let name = match ours.kind {
+            Kind::Kfd => known.map_or("KFD ioctl", |ioctl| ioctl.name),
+            _ => "DRM ioctl",
+        };
+        let result = match result {
+            Ok(value) => value.to_string(),
+            Err(errno) => std::io::Error::from(errno).to_string(),
+        };
+        format!("{name} {request:#010x}{}: {result}", if unknown { ", unknown" } else { "" })
+    });
     result.map(|value| c_int::try_from(value).unwrap_or(c_int::MAX))
 }
 
@@ -88,6 +104,17 @@ fn map_of_ours(map: Map) -> Option<Result<(Map, bool), Errno>> {
     };
     let file = instance.file(ours)?;
     let plan = instance.model.plan_map(file, map.offset.cast_unsigned(), map.bytes as u64);
+    let level = if plan.is_ok() { Log::All } else { Log::Failed };
+    instance.log(level, || {
+        let result = match plan {
+            Ok(plan) => format!("offset {:#x} of the memory file", plan.offset),
+            Err(errno) => std::io::Error::from(errno).to_string(),
+        };
+        format!(
+            "mmap of {:?}, offset {:#x}, {:#x} bytes: {result}",
+            ours.kind, map.offset, map.bytes
+        )
+    });
     Some(plan.map(|plan| (Map { offset: plan.offset.cast_signed(), ..map }, plan.dont_fork)))
 }
 
