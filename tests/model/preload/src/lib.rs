@@ -19,6 +19,7 @@ mod config;
 mod descriptors;
 mod directory;
 mod hooks;
+mod hsa;
 mod instance;
 mod next;
 mod path;

@@ -216,6 +216,25 @@ unsafe extern "C" fn close(fd: c_int) -> c_int {
     result
 }
 
+/// Closes a descriptor of the model's where nothing is hooked.
+pub(crate) fn close_ours(fd: c_int) {
+    let taken = take_out(fd);
+    // SAFETY: who asks for it owns the descriptor.
+    unsafe { libc::syscall(libc::SYS_close, fd) };
+    let_go(taken);
+}
+
+/// Duplicates a descriptor of the model's where nothing is hooked.
+pub(crate) fn duplicate_ours(fd: c_int) -> Result<c_int, Errno> {
+    let (ours, instance) = look_up(fd).ok_or(Errno::BADF)?;
+    let instance = instance.ok_or(Errno::BADF)?;
+    // SAFETY: makes a new descriptor.
+    let copy = unsafe { libc::syscall(libc::SYS_fcntl, fd, libc::F_DUPFD_CLOEXEC, 0) };
+    let copy = c_int::try_from(copy).ok().filter(|copy| *copy >= 0).ok_or(Errno::MFILE)?;
+    instance.duplicated(copy, ours);
+    Ok(copy)
+}
+
 /// Enters a duplicate of `source`, if that is ours.
 fn duplicated(source: c_int, copy: c_int) -> c_int {
     if copy < 0 {

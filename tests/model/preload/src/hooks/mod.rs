@@ -6,6 +6,8 @@ mod file;
 mod list;
 mod look;
 
+pub(crate) use device::{close_ours, duplicate_ours};
+
 use std::ffi::c_char;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -38,7 +40,7 @@ unsafe fn ours(directory: i32, text: *const c_char) -> Option<(&'static Instance
 
 /// What a call on the model's behalf gives: its value, or `failed` with errno set. A panic, which
 /// would be a defect of the model, is `EIO`.
-fn answer<T>(failed: T, call: impl FnOnce() -> Result<T, Errno>) -> T {
+pub(crate) fn answer<T>(failed: T, call: impl FnOnce() -> Result<T, Errno>) -> T {
     match catch_unwind(AssertUnwindSafe(call)) {
         Ok(Ok(value)) => value,
         Ok(Err(errno)) => fail(errno.raw_os_error(), failed),
