@@ -28,7 +28,10 @@ pub fn in_child(limit: Duration, body: impl FnOnce()) -> Result<(), String> {
     // child does not use, and it leaves by `_exit` without running the parent's exit handlers.
     let forked = unsafe { fork() };
     let child = match forked.map_err(|errno| errno.to_string())? {
-        ForkResult::Child => run(to_parent, body),
+        ForkResult::Child => {
+            drop(guard); // the child's own copy: its body may fork too
+            run(to_parent, body)
+        }
         ForkResult::Parent { child } => child,
     };
     drop(to_parent);
@@ -91,6 +94,11 @@ mod tests {
         assert_eq!(in_child(LIMIT, || {}), Ok(()));
         let message = in_child(LIMIT, || panic!("because")).unwrap_err();
         assert!(message.contains("because") && message.contains("process.rs"), "{message}");
+    }
+
+    #[test]
+    fn a_child_can_have_a_child() {
+        assert_eq!(in_child(LIMIT, || in_child(LIMIT, || {}).unwrap()), Ok(()));
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Arguments.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Parser, Subcommand};
@@ -46,6 +47,13 @@ pub enum Command {
     Object(ObjectArgs),
     /// Say why the GPU cannot be used: each check with its remedy.
     Doctor(DeviceArgs),
+    /// Run an unmodified program that sees the software GPU as the machine's.
+    ///
+    /// Ends as the program ends: with its exit status, or by the signal that killed it; 124 after
+    /// `--timeout`.
+    Run(RunArgs),
+    /// Write what KFD shows in sysfs as a directory, as HSA_MODEL_TOPOLOGY wants it.
+    Topology(TopologyArgs),
 }
 
 /// Presets of the software GPU, in the order of `--model all`.
@@ -161,6 +169,69 @@ pub struct SelftestArgs {
     /// Longest wait for one kernel, in milliseconds.
     #[arg(long, value_name = "MS", default_value_t = 20_000)]
     pub timeout: u64,
+}
+
+/// Presets of a machine that a program is run on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Presets(pub Vec<&'static str>);
+
+impl Presets {
+    fn parse(text: &str) -> Result<Self, String> {
+        if text == "none" {
+            return Ok(Self(vec!["none"]));
+        }
+        match ModelChoice::parse(text)? {
+            ModelChoice::Presets(names) => Ok(Self(names)),
+            ModelChoice::Report(_) => Err("a report cannot be run on: name presets".to_owned()),
+        }
+    }
+}
+
+/// Arguments of `run`.
+#[derive(Clone, Debug, Args)]
+pub struct RunArgs {
+    /// GPUs of the machine: presets by comma (gfx900, gfx906, gfx908, gfx90a, gfx942, gfx1100 to
+    /// gfx1103, gfx1150, gfx1151), `all`, or `none` for a machine whose KFD has found no GPU.
+    #[arg(long, value_name = "PRESET", value_parser = Presets::parse)]
+    pub model: Presets,
+
+    /// Kill the program, and what it started, after so many seconds.
+    #[arg(long, value_name = "SECONDS")]
+    pub timeout: Option<u64>,
+
+    /// Write a JSON report: how it ended, and what the software GPU has to say of each process.
+    #[arg(long, value_name = "FILE")]
+    pub report: Option<PathBuf>,
+
+    /// Hand out KFD's own offsets for mmap instead of plain ones. For programs that check them,
+    /// such as those of this project; they must call mmap by its name.
+    #[arg(long)]
+    pub kfd_offsets: bool,
+
+    /// The program and its arguments.
+    #[arg(
+        value_name = "PROGRAM",
+        required = true,
+        trailing_var_arg = true,
+        allow_hyphen_values = true
+    )]
+    pub program: Vec<OsString>,
+}
+
+/// Arguments of `topology`.
+#[derive(Clone, Debug, Args)]
+pub struct TopologyArgs {
+    /// Which device.
+    #[command(flatten)]
+    pub device: DeviceArgs,
+
+    /// As the runtime's model interface 0.4 wants it: node numbers for GPU ids, no debugger.
+    #[arg(long = "interface-0.4")]
+    pub interface_0_4: bool,
+
+    /// The directory; made if it is not there.
+    #[arg(value_name = "DIR")]
+    pub directory: PathBuf,
 }
 
 /// Reads a target's name.

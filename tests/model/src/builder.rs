@@ -17,6 +17,8 @@ use crate::sysfs::{LoadError, Topology};
 pub(crate) struct Config {
     pub(crate) profile: Profile,
     pub(crate) stepped: bool,
+    /// Files have real descriptors, and these offsets for `mmap`.
+    pub(crate) descriptors: Option<Offsets>,
     pub(crate) workers: Option<usize>,
     pub(crate) faults: Arc<FaultPlan>,
     /// GPUs that the device cgroup hides, by index.
@@ -27,6 +29,15 @@ pub(crate) struct Config {
     pub(crate) system_bytes: u64,
     /// Device nodes that are not as usual, or (`None`) not there.
     pub(crate) nodes: BTreeMap<String, Option<Metadata>>,
+}
+
+/// Offsets for `mmap` that ioctls return. Both kinds are understood, whichever is given out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Offsets {
+    /// KFD's own: a type and a GPU (docs/ABI.md §mmap).
+    Kfd,
+    /// Plain offsets into the descriptor: `mmap` needs no help.
+    Plain,
 }
 
 /// Builds a [`Model`]. Without a call of [`gpu`](Self::gpu) it has one gfx1100.
@@ -54,6 +65,13 @@ impl Builder {
     /// Runs without threads: queues advance inside each call of the kernel, `relax` included.
     pub fn stepped(mut self, stepped: bool) -> Self {
         self.config.stepped = stepped;
+        self
+    }
+
+    /// Lets files have [descriptors](Model::descriptor) that the operating system maps, by the
+    /// offsets that ioctls return or that [`Model::plan_map`] makes of them.
+    pub fn descriptors(mut self, offsets: Offsets) -> Self {
+        self.config.descriptors = Some(offsets);
         self
     }
 
@@ -95,6 +113,12 @@ impl Builder {
         if self.presets.is_empty() {
             self.presets.push(Preset::gfx1100());
         }
+        self.build_presets()
+    }
+
+    /// As [`build`](Self::build), but without a preset the machine has no GPU: KFD shows its CPU
+    /// node alone, as a kernel does that has loaded amdgpu and found no device.
+    pub fn build_presets(self) -> Arc<Model> {
         let topology = preset::topology(&self.presets, self.config.profile, self.svm);
         Model::new(self.config, &topology)
     }

@@ -54,6 +54,9 @@ pub(crate) struct GpuInfo {
     pub(crate) hive: u64,
     /// Shader engines of an XCC.
     pub(crate) engines: u64,
+    /// Bits and MHz of its memory, as the topology says.
+    pub(crate) memory_bits: u64,
+    pub(crate) memory_mhz: u64,
     /// SDMA engines for PCIe.
     pub(crate) sdma_engines: u64,
     /// SDMA engines for xGMI.
@@ -151,6 +154,8 @@ impl GpuInfo {
             engines: (property("array_count") / xccs)
                 .checked_div(property("simd_arrays_per_engine"))
                 .unwrap_or(1),
+            memory_bits: node.mem_banks.first().and_then(|b| b.get("width")).unwrap_or(0),
+            memory_mhz: node.mem_banks.first().and_then(|b| b.get("mem_clk_max")).unwrap_or(0),
             sdma_engines: property("num_sdma_engines"),
             xgmi_engines: property("num_sdma_xgmi_engines"),
             sdma_queues: property("num_sdma_queues_per_engine"),
@@ -172,6 +177,11 @@ impl GpuInfo {
     pub(crate) fn pci_address(&self) -> String {
         let (bus, slot) = (self.location >> 8 & 0xff, self.location >> 3 & 0x1f);
         format!("{:04x}:{bus:02x}:{slot:02x}.{}", self.domain, self.location & 7)
+    }
+
+    /// Shader arrays of a shader engine.
+    pub(crate) fn arrays_per_engine(&self) -> u64 {
+        self.properties.get("simd_arrays_per_engine").unwrap_or(1)
     }
 
     /// As kernels before December 2025 have it: they take a smaller vector register file for gfx1151

@@ -20,11 +20,13 @@ mod smi;
 pub mod sysfs;
 mod target;
 
-pub use builder::Builder;
+pub use builder::{Builder, Offsets};
 pub use diagnostics::Diagnostic;
 pub use fault::{Call, FaultPlan};
 use gpu::GpuInfo;
 pub use kernel::{Live, Model};
+
+pub use kernel::{Descriptors, FileKind, Node, Plan, text_descriptor};
 pub use preset::Preset;
 pub use profile::Profile;
 pub use target::Target;

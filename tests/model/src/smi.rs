@@ -3,11 +3,13 @@
 //! Source: Linux 6.12.117, drivers/gpu/drm/amd/amdkfd/kfd_smi_events.c (docs/ABI.md §Model).
 
 use std::collections::VecDeque;
+use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
 use kfd::sys::Errno;
+use rustix::net::{RecvFlags, SendFlags, recv, send};
 
 /// Bytes that wait for a client; what does not fit is dropped.
 const FIFO_BYTES: usize = 1024;
@@ -36,6 +38,8 @@ pub(crate) struct Client {
     mask: AtomicU64,
     fifo: Mutex<VecDeque<u8>>,
     filled: Condvar,
+    /// Our end of the socket by which a process with real descriptors reads and writes.
+    socket: OnceLock<OwnedFd>,
 }
 
 impl Client {
@@ -72,8 +76,30 @@ impl Client {
         !waited.unwrap_or_else(PoisonError::into_inner).0.is_empty()
     }
 
+    /// Serves the other end of `socket` from here on: masks come in, lines go out.
+    pub(crate) fn connect(&self, socket: OwnedFd) {
+        let _ = self.socket.set(socket);
+    }
+
+    /// Takes the masks that came through the socket.
+    fn take_masks(&self, socket: &OwnedFd) {
+        let mut mask = [0; 8];
+        while let Ok((8, _)) = recv(socket, &mut mask[..], RecvFlags::DONTWAIT) {
+            self.mask.store(u64::from_le_bytes(mask), Ordering::Release);
+        }
+    }
+
     fn add(&self, event: u32, line: &str) {
+        let socket = self.socket.get();
+        if let Some(socket) = socket {
+            self.take_masks(socket);
+        }
         if self.mask.load(Ordering::Acquire) >> (event - 1) & 1 == 0 {
+            return;
+        }
+        if let Some(socket) = socket {
+            // What does not fit is dropped, here too.
+            let _ = send(socket, line.as_bytes(), SendFlags::DONTWAIT | SendFlags::NOSIGNAL);
             return;
         }
         let mut fifo = self.fifo.lock().unwrap_or_else(PoisonError::into_inner);

@@ -88,8 +88,8 @@ impl DeviceSummary {
                 _ => format!("{} (node {})", gpu.target, gpu.node),
             })
             .collect();
-        let mut line =
-            format!("device: {}, {}, KFD {}", gpus.join(" + "), self.description, self.kfd_version);
+        let gpus = if gpus.is_empty() { "no GPU".to_owned() } else { gpus.join(" + ") };
+        let mut line = format!("device: {gpus}, {}, KFD {}", self.description, self.kfd_version);
         if let Some(reason) = &self.hardware_not_used {
             line.push_str("\nhardware not used: ");
             line.push_str(reason);
@@ -144,6 +144,15 @@ pub fn select_if(
         Err(failure) if args.hardware => Err(failure),
         Err(failure) => fall_back(&failure),
     }
+}
+
+/// The device that the arguments ask for, though it may have no GPU that can be used.
+///
+/// # Errors
+/// As [`select`].
+pub fn without_gpu(args: &DeviceArgs) -> Result<Device, Failure> {
+    let (kernel, _) = kernel(args)?;
+    Ok(Device::hardware(Kfd::open_on(kernel).map_err(|error| refusal(&error))?))
 }
 
 /// The kernel that the arguments ask for, without opening its device, and what to call it.

@@ -11,7 +11,9 @@ mod machine;
 mod object;
 mod queues;
 mod rings;
+mod run;
 mod selftest;
+mod topology;
 mod watch;
 
 use crate::cli::{Cli, Command};
@@ -30,5 +32,7 @@ pub fn run(cli: &Cli, out: &Output) -> Result<Code, Failure> {
         Command::Isa(args) => isa::run(args, out),
         Command::Object(args) => object::run(args, out),
         Command::Doctor(args) => doctor::run(args, out),
+        Command::Run(args) => match run::run(args)? {},
+        Command::Topology(args) => topology::run(args),
     }
 }

@@ -7,14 +7,16 @@ mod tests;
 mod wait;
 
 use std::collections::BTreeMap;
-use std::sync::atomic::Ordering;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use kfd::GpuId;
 use kfd::abi::{
     EVENT_PAGE_BYTES, EventType, FIRST_NONSIGNAL_EVENT_ID, HsaHwExceptionData,
-    HsaMemoryExceptionData, SIGNAL_EVENT_LIMIT, UNSIGNALED_EVENT_SLOT, WaitResult,
+    HsaMemoryExceptionData, MmapType, SIGNAL_EVENT_LIMIT, UNSIGNALED_EVENT_SLOT, WaitResult,
 };
 use kfd::sys::Errno;
+use rustix::thread::futex;
 
 use crate::kernel::{Arena, Region};
 pub(crate) use wait::Payload;
@@ -68,7 +70,8 @@ struct Table {
 #[derive(Debug)]
 pub(crate) struct Events {
     table: Mutex<Table>,
-    changed: Condvar,
+    /// Counts changes; who waits sleeps on it.
+    changes: AtomicU32,
     has_age: bool,
 }
 
@@ -147,11 +150,17 @@ impl Events {
             waits: BTreeMap::new(),
             next_wait: 0,
         };
-        Self { table: Mutex::new(table), changed: Condvar::new(), has_age }
+        Self { table: Mutex::new(table), changes: AtomicU32::new(0), has_age }
     }
 
     fn lock(&self) -> MutexGuard<'_, Table> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Wakes who waits.
+    fn tell(&self) {
+        self.changes.fetch_add(1, Ordering::Release);
+        let _ = futex::wake(&self.changes, futex::Flags::PRIVATE, u32::MAX);
     }
 
     /// Whether there is a page already.
@@ -196,6 +205,12 @@ impl Events {
         Ok(Arc::clone(&page.region))
     }
 
+    /// The offset for `mmap` of the page.
+    pub(crate) fn mmap_offset(&self) -> u64 {
+        let page = |page: &Page| page.region.mmap_offset(MmapType::EVENTS, GpuId(0));
+        self.lock().page.as_ref().map_or(0, page)
+    }
+
     /// Creates an event.
     ///
     /// # Errors
@@ -209,7 +224,9 @@ impl Events {
         let mut table = self.lock();
         let id = if has_slot(kind) {
             if let Some(page) = &table.page {
-                if table.signal_events >= page.slots {
+                // Equality, as the kernel has it: a page that was mapped smaller than what is in
+                // use leaves the slots free that lie within the mapping.
+                if table.signal_events == page.slots {
                     return Err(Errno::NOSPC);
                 }
             } else {
@@ -259,7 +276,7 @@ impl Events {
             }
         }
         drop(table);
-        self.changed.notify_all();
+        self.tell();
         Ok(())
     }
 
@@ -276,7 +293,7 @@ impl Events {
         if signaled {
             table.set(id);
             drop(table);
-            self.changed.notify_all();
+            self.tell();
         } else {
             event.signaled = false;
         }
@@ -309,7 +326,7 @@ impl Events {
             }
         }
         drop(table);
-        self.changed.notify_all();
+        self.tell();
     }
 
     /// Fires every signal event, as an interrupt without a cause may.
@@ -337,7 +354,7 @@ impl Events {
             table.set(id);
         }
         drop(table);
-        self.changed.notify_all();
+        self.tell();
     }
 
     /// Fires every memory exception event.

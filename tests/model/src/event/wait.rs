@@ -1,10 +1,11 @@
 //! A wait on events, from its registration to its end.
 
-use std::sync::PoisonError;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use kfd::abi::{EventType, HsaHwExceptionData, HsaMemoryExceptionData, WaitResult};
 use kfd::sys::Errno;
+use rustix::thread::futex::{self, Timespec};
 
 use super::{Events, Waiter};
 
@@ -75,13 +76,21 @@ impl Wait<'_> {
     }
 
     /// Sleeps until the wait is over, `deadline`, or (with `slice`) that much time has passed.
-    pub(crate) fn sleep(&self, deadline: Option<Instant>, slice: Option<Duration>) -> WaitResult {
-        let mut table = self.events.lock();
+    ///
+    /// # Errors
+    /// `EINTR` when a signal handler ran.
+    pub(crate) fn sleep(
+        &self,
+        deadline: Option<Instant>,
+        slice: Option<Duration>,
+    ) -> Result<WaitResult, Errno> {
         let started = Instant::now();
         loop {
-            let result = table.test(self.number, self.all);
+            // Read before the test: a change after it makes the sleep return at once.
+            let changes = self.events.changes.load(Ordering::Acquire);
+            let result = self.test();
             if result != WaitResult::TIMEOUT {
-                return result;
+                return Ok(result);
             }
             let now = Instant::now();
             let until_deadline = deadline.map(|at| at.saturating_duration_since(now));
@@ -90,14 +99,17 @@ impl Wait<'_> {
                 (Some(a), Some(b)) => Some(a.min(b)),
                 (a, b) => a.or(b),
             };
-            table = match left {
-                Some(Duration::ZERO) => return result,
-                Some(left) => {
-                    let woken = self.events.changed.wait_timeout(table, left);
-                    woken.unwrap_or_else(PoisonError::into_inner).0
-                }
-                None => self.events.changed.wait(table).unwrap_or_else(PoisonError::into_inner),
-            };
+            if left == Some(Duration::ZERO) {
+                return Ok(result);
+            }
+            // A timeout that a `timespec` does not hold is none.
+            let left = left.and_then(|left| Timespec::try_from(left).ok());
+            let flags = futex::Flags::PRIVATE;
+            // Otherwise a change, the time, or a change before the sleep began.
+            let woken = futex::wait(&self.events.changes, flags, changes, left.as_ref());
+            if woken == Err(Errno::INTR) {
+                return Err(Errno::INTR);
+            }
         }
     }
 

@@ -10,10 +10,16 @@ use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use kfd::GpuId;
+use kfd::abi::MmapType;
 use memmap2::{MmapOptions, MmapRaw};
 use rustix::fs::{FallocateFlags, MemfdFlags, fallocate, ftruncate, memfd_create};
 
+use crate::builder::Offsets;
 use crate::gpu::PAGE;
+
+/// First offset that is given out as an offset for `mmap`; DRM counts from here too.
+pub(super) const FIRST_PLAIN_OFFSET: u64 = 1 << 32;
 
 /// Free space, by offset, and the end of what was ever used.
 #[derive(Debug, Default)]
@@ -27,6 +33,7 @@ struct Space {
 pub(crate) struct Arena {
     file: File,
     space: Mutex<Space>,
+    plain: bool,
 }
 
 impl Arena {
@@ -35,8 +42,33 @@ impl Arena {
     /// # Errors
     /// The errno of `memfd_create`.
     pub(crate) fn new() -> io::Result<Arc<Self>> {
+        Self::with(None)
+    }
+
+    /// An empty arena for real descriptors, with KFD's own or its own offsets: none is small.
+    ///
+    /// # Errors
+    /// The errno of `memfd_create`.
+    pub(crate) fn for_descriptors(offsets: Offsets) -> io::Result<Arc<Self>> {
+        Self::with(Some(offsets))
+    }
+
+    fn with(offsets: Option<Offsets>) -> io::Result<Arc<Self>> {
         let file = File::from(memfd_create("kfd-model", MemfdFlags::CLOEXEC)?);
-        Ok(Arc::new(Self { file, space: Mutex::default() }))
+        let plain = offsets == Some(Offsets::Plain);
+        let end = if offsets.is_some() { FIRST_PLAIN_OFFSET } else { 0 };
+        let space = Space { free: BTreeMap::new(), end };
+        Ok(Arc::new(Self { file, space: Mutex::new(space), plain }))
+    }
+
+    /// Whether offsets for `mmap` are offsets into the file.
+    pub(crate) fn is_plain(&self) -> bool {
+        self.plain
+    }
+
+    /// The file that everything lies in.
+    pub(crate) fn file(&self) -> &File {
+        &self.file
     }
 
     /// A zeroed region of `bytes` bytes, rounded up to pages.
@@ -44,10 +76,33 @@ impl Arena {
     /// # Errors
     /// The errno of `ftruncate` or `mmap`; `EINVAL` for zero bytes.
     pub(crate) fn region(self: &Arc<Self>, bytes: u64) -> io::Result<Arc<Region>> {
+        self.aligned_region(bytes, PAGE)
+    }
+
+    /// A region for doorbells. With plain offsets it lies at a multiple of 4 GiB: runtimes before
+    /// ROCm 6 take the offset within the page from the low 32 bits of what CREATE_QUEUE returns
+    /// (docs/ABI.md §Model, plain offsets).
+    ///
+    /// # Errors
+    /// As [`region`](Self::region).
+    pub(crate) fn doorbell_region(self: &Arc<Self>, bytes: u64) -> io::Result<Arc<Region>> {
+        self.aligned_region(bytes, if self.plain { FIRST_PLAIN_OFFSET } else { PAGE })
+    }
+
+    /// As [`region`](Self::region), at a multiple of `align`, which is a multiple of the page size.
+    ///
+    /// # Errors
+    /// As [`region`](Self::region).
+    pub(crate) fn aligned_region(
+        self: &Arc<Self>,
+        bytes: u64,
+        align: u64,
+    ) -> io::Result<Arc<Region>> {
         let bytes = bytes.checked_next_multiple_of(PAGE).filter(|bytes| *bytes > 0);
         let bytes = bytes.ok_or(io::ErrorKind::InvalidInput)?;
         let len = usize::try_from(bytes).map_err(|_| io::ErrorKind::OutOfMemory)?;
-        let extent = Extent { offset: self.take(bytes)?, bytes, arena: Arc::clone(self) };
+        let offset = if align == PAGE { self.take(bytes)? } else { self.append(bytes, align)? };
+        let extent = Extent { offset, bytes, arena: Arc::clone(self) };
         let map = MmapOptions::new().offset(extent.offset).len(len).map_raw(&self.file)?;
         Ok(Arc::new(Region { map, extent }))
     }
@@ -63,7 +118,17 @@ impl Arena {
             }
             return Ok(at);
         }
-        let at = space.end;
+        self.extend(&mut space, bytes, PAGE)
+    }
+
+    /// Cuts `bytes` from the end, at a multiple of `align`. What is skipped is not handed out.
+    fn append(&self, bytes: u64, align: u64) -> io::Result<u64> {
+        let mut space = self.space.lock().unwrap_or_else(PoisonError::into_inner);
+        self.extend(&mut space, bytes, align)
+    }
+
+    fn extend(&self, space: &mut Space, bytes: u64, align: u64) -> io::Result<u64> {
+        let at = space.end.checked_next_multiple_of(align).ok_or(io::ErrorKind::OutOfMemory)?;
         let end = at.checked_add(bytes).ok_or(io::ErrorKind::OutOfMemory)?;
         ftruncate(&self.file, end)?;
         space.end = end;
@@ -124,6 +189,11 @@ impl Region {
         (&self.extent.arena.file, self.extent.offset)
     }
 
+    /// The offset for `mmap` of `/dev/kfd` that shows the region.
+    pub(crate) fn mmap_offset(&self, kind: MmapType, gpu: GpuId) -> u64 {
+        if self.extent.arena.plain { self.extent.offset } else { kind.offset(gpu) }
+    }
+
     /// Start of the model's mapping, valid for [`bytes`](Self::bytes) while `self` lives.
     pub(crate) fn base(&self) -> *mut u8 {
         self.map.as_mut_ptr()
@@ -178,6 +248,17 @@ mod tests {
         drop(regions);
         assert_eq!(arena.region(12288).unwrap().backing().1, 0);
         assert_eq!(arena.space.lock().unwrap().end, 12288);
+    }
+
+    #[test]
+    fn a_doorbell_region_lies_at_a_multiple_of_4_gib_where_offsets_are_plain() {
+        let arena = Arena::for_descriptors(Offsets::Plain).unwrap();
+        let small = arena.region(1).unwrap();
+        let aligned = arena.doorbell_region(8192).unwrap();
+        assert_eq!((small.backing().1, aligned.backing().1), (1 << 32, 2 << 32));
+        aligned.fill(1);
+        drop(aligned);
+        assert_eq!(arena.region(1).unwrap().backing().1, 2 << 32);
     }
 
     #[test]

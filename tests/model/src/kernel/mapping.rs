@@ -6,7 +6,7 @@ use std::ffi::c_void;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-use kfd::abi::{AllocFlags, DOORBELL_PAGE_BYTES, MmapType};
+use kfd::abi::{DOORBELL_PAGE_BYTES, MmapType};
 use kfd::sys::{Backing, Errno, FileId, MapRequest, Protection};
 use rustix::mm::{MapFlags, ProtFlags, mmap, mmap_anonymous, munmap};
 
@@ -51,11 +51,6 @@ impl Mappings {
     }
 }
 
-/// A region, to be mapped from its start.
-struct Source {
-    region: Arc<Region>,
-}
-
 fn address(pointer: NonNull<u8>) -> u64 {
     pointer.as_ptr().addr() as u64
 }
@@ -68,14 +63,14 @@ fn protection(protection: Protection) -> ProtFlags {
 }
 
 impl Model {
-    /// What a mapping of a file shows.
-    fn source(
+    /// What a mapping of a file shows, from its start.
+    pub(super) fn source(
         &self,
         state: &mut State,
         file: FileId,
         offset: u64,
         bytes: u64,
-    ) -> Result<Source, Errno> {
+    ) -> Result<Arc<Region>, Errno> {
         let pid = std::process::id();
         match state.files.get(file)? {
             Kind::Kfd { .. } => self.kfd_source(state, offset, bytes),
@@ -93,18 +88,13 @@ impl Model {
                 if bytes > buffer.bytes {
                     return Err(Errno::INVAL);
                 }
-                // Stricter than 6.12, which lets such pages be mapped and may then fault or move
-                // them: other releases refuse, and so does the model.
-                if device.is_video(buffer) && !buffer.flags.contains(AllocFlags::PUBLIC) {
-                    return Err(Errno::PERM);
-                }
                 match &buffer.memory {
-                    Memory::Region(region) => Ok(Source { region: Arc::clone(region) }),
+                    Memory::Region(region) => Ok(Arc::clone(region)),
                     Memory::User(_) => Err(Errno::PERM),
                 }
             }
             Kind::DmaBuf(buffer) if offset == 0 && bytes <= buffer.bytes => {
-                Ok(Source { region: Arc::clone(&buffer.region) })
+                Ok(Arc::clone(&buffer.region))
             }
             Kind::DmaBuf(_) => Err(Errno::INVAL),
             Kind::Text { .. } | Kind::Smi(_) | Kind::Host(_) => Err(Errno::NODEV),
@@ -112,35 +102,35 @@ impl Model {
     }
 
     /// `kfd_mmap`.
-    fn kfd_source(&self, state: &mut State, offset: u64, bytes: u64) -> Result<Source, Errno> {
+    fn kfd_source(&self, state: &mut State, offset: u64, bytes: u64) -> Result<Arc<Region>, Errno> {
         // The process is looked up by the caller, not by the file.
         let process = state.processes.get_mut(&std::process::id()).ok_or(Errno::INVAL)?;
-        let gpu_id = MmapType::gpu_of(offset).0;
         let arena = Arc::clone(&process.arena);
+        let offset = if arena.is_plain() { process.literal_offset(offset) } else { offset };
+        let gpu_id = MmapType::gpu_of(offset).0;
         let device = process.device(gpu_id).map_err(|_| Errno::NODEV);
-        let region = match MmapType::of(offset) {
+        match MmapType::of(offset) {
             MmapType::DOORBELL => {
                 let device = device?;
                 if bytes != DOORBELL_PAGE_BYTES {
                     return Err(Errno::INVAL);
                 }
-                device.doorbell_page(&arena).map_err(|_| Errno::NOMEM)?
+                device.doorbell_page(&arena).map_err(|_| Errno::NOMEM)
             }
             MmapType::MMIO => {
                 let device = device?;
                 if bytes != PAGE {
                     return Err(Errno::INVAL);
                 }
-                device.mmio_page(&arena).map_err(|_| Errno::NOMEM)?
+                device.mmio_page(&arena).map_err(|_| Errno::NOMEM)
             }
-            MmapType::EVENTS => process.events.map_page(bytes)?,
+            MmapType::EVENTS => process.events.map_page(bytes),
             // The trap page of APUs of gfx8, which the model does not have.
             _ => {
                 device?;
-                return Err(Errno::INVAL);
+                Err(Errno::INVAL)
             }
-        };
-        Ok(Source { region })
+        }
     }
 
     /// # Safety
@@ -165,7 +155,7 @@ impl Model {
         }
         let mapped = match (&source, request.backing) {
             (Some(source), _) => {
-                let (file, offset) = source.region.backing();
+                let (file, offset) = source.backing();
                 let flags = MapFlags::SHARED | fixed;
                 // SAFETY: the caller owns the range when `at` is given; otherwise the kernel
                 // chooses a free one. The memfd covers the region.
@@ -182,7 +172,7 @@ impl Model {
         }?;
         let mapped = NonNull::new(mapped.cast::<u8>()).ok_or(Errno::NOMEM)?;
         if let Some(source) = source {
-            state.mappings.0.insert(address(mapped), (bytes, source.region));
+            state.mappings.0.insert(address(mapped), (bytes, source));
         }
         Ok(mapped)
     }

@@ -2,7 +2,9 @@
 
 mod arena;
 mod debug;
+mod drm;
 mod files;
+mod host;
 mod imp;
 mod ioctl;
 mod mapping;
@@ -25,6 +27,7 @@ use kfd::sys::Errno;
 pub(crate) use arena::{Arena, Region};
 pub(crate) use debug::Debug;
 use files::Files;
+pub use host::{Descriptors, FileKind, Node, Plan, text_descriptor};
 use mapping::Mappings;
 use process::{FIRST_MMAP_OFFSET, Process, ProcessDevice};
 
@@ -71,6 +74,8 @@ pub struct Model {
     config: Config,
     gpus: Vec<Arc<GpuInfo>>,
     tree: Tree,
+    /// The memory file where descriptors are real: render nodes need it before KFD was opened.
+    arena: Option<Arc<Arena>>,
     state: Mutex<State>,
     counters: [AtomicU64; 256],
     diagnostics: Arc<Diagnostics>,
@@ -96,11 +101,13 @@ impl Model {
             gpu.hidden = config.hidden.contains(&index);
             gpu.unified &= config.profile.unifies_apu_memory();
         }
+        let arena = config.descriptors.map(|offsets| Arena::for_descriptors(offsets).ok());
         let tree = render(topology, &gpus, KFD_MAJOR);
         Arc::new(Self {
             config,
             gpus: gpus.into_iter().map(Arc::new).collect(),
             tree,
+            arena: arena.flatten(),
             state: Mutex::default(),
             counters: std::array::from_fn(|_| AtomicU64::new(0)),
             diagnostics: Arc::new(Diagnostics::default()),
@@ -192,6 +199,10 @@ impl Model {
         match entry {
             std::collections::btree_map::Entry::Occupied(entry) => Ok(entry.into_mut()),
             std::collections::btree_map::Entry::Vacant(entry) => {
+                let arena = match &self.arena {
+                    Some(arena) => Arc::clone(arena),
+                    None => Arena::new().map_err(|_| Errno::NOMEM)?,
+                };
                 let events = Arc::new(Events::new(self.config.profile.has_event_age()));
                 let debug = Arc::new(Debug::default());
                 let runner = Runner::new(
@@ -203,10 +214,12 @@ impl Model {
                     Arc::clone(&self.diagnostics),
                     Arc::clone(&self.config.faults),
                 );
+                // What cannot be mapped at a plain offset gets one that no region has.
+                let next_mmap_offset = if arena.is_plain() { 1 << 52 } else { FIRST_MMAP_OFFSET };
                 let visible = self.gpus.iter().enumerate().filter(|(_, gpu)| !gpu.hidden);
                 Ok(entry.insert(Process {
                     pid,
-                    arena: Arena::new().map_err(|_| Errno::NOMEM)?,
+                    arena,
                     devices: visible.map(|(i, info)| ProcessDevice::new(i, info)).collect(),
                     queues: BTreeMap::new(),
                     next_queue: 0,
@@ -214,7 +227,7 @@ impl Model {
                     debug,
                     events,
                     runner,
-                    next_mmap_offset: FIRST_MMAP_OFFSET,
+                    next_mmap_offset,
                 }))
             }
         }

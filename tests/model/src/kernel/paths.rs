@@ -5,10 +5,10 @@ use kfd::sys::{Errno, FileId, Metadata, OpenFlags};
 use super::files::{Kind, open_host};
 use super::{DRM_MAJOR, KFD_MAJOR, Model, State};
 use crate::fault::Call;
-use crate::sysfs::{Entry, KFD_DIRECTORY, Tree};
+use crate::sysfs::{Entry, KFD_DIRECTORY, PCI_ROOT, Tree};
 
 /// What a path leads to.
-enum Place {
+pub(super) enum Place {
     Kfd,
     /// The render node of the GPU with this index.
     Render(usize),
@@ -20,19 +20,20 @@ enum Place {
     Host,
 }
 
-const VIRTUAL: [&str; 5] = [
+const VIRTUAL: [&str; 6] = [
     "/sys/devices/virtual/kfd",
     "/sys/class/kfd",
     "/sys/class/drm",
     "/sys/module/amdgpu",
-    "/sys/devices/pci0000:00",
+    PCI_ROOT,
+    "/sys/bus/pci/drivers/amdgpu",
 ];
 
 fn under(path: &str, directory: &str) -> bool {
     path.strip_prefix(directory).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-fn errno(error: &std::io::Error) -> Errno {
+pub(super) fn errno(error: &std::io::Error) -> Errno {
     error.raw_os_error().map_or(Errno::IO, Errno::from_raw_os_error)
 }
 
@@ -41,7 +42,7 @@ fn device_number(major: u32, minor: u64) -> u64 {
 }
 
 impl Model {
-    fn place(&self, path: &str) -> Result<Place, Errno> {
+    pub(super) fn place(&self, path: &str) -> Result<Place, Errno> {
         if matches!(self.config.nodes.get(path), Some(None)) {
             return Err(Errno::NOENT);
         }
@@ -51,20 +52,26 @@ impl Model {
         if path == "/dev/dri" {
             return Ok(Place::DeviceDirectory);
         }
+        if under(path, "/dev/kfd") {
+            return Err(Errno::NOTDIR);
+        }
         if let Some(name) = path.strip_prefix("/dev/dri/") {
             let name = name.strip_prefix("renderD").ok_or(Errno::NOENT)?;
             let minor: u64 = name.parse().map_err(|_| Errno::NOENT)?;
             let gpu = self.gpus.iter().position(|gpu| gpu.render_minor == minor);
             return gpu.map(Place::Render).ok_or(Errno::NOENT);
         }
-        if VIRTUAL.iter().any(|directory| under(path, directory)) {
+        // Character devices by number: DRM's and KFD's.
+        let device = path.strip_prefix("/sys/dev/char/");
+        let ours = |number: &str| number.starts_with("226:") || number.starts_with("242:");
+        if device.is_some_and(ours) || VIRTUAL.iter().any(|directory| under(path, directory)) {
             return Ok(Place::Virtual);
         }
         Ok(Place::Host)
     }
 
     /// The virtual tree, with what is known of processes now.
-    fn with_tree<T>(&self, path: &str, look: impl FnOnce(&Tree) -> T) -> T {
+    pub(super) fn with_tree<T>(&self, path: &str, look: impl FnOnce(&Tree) -> T) -> T {
         if !path.contains("/proc") {
             return look(&self.tree);
         }

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 
-use kfd::abi::{AllocFlags, DOORBELL_PAGE_BYTES, QueueType};
+use kfd::GpuId;
+use kfd::abi::{AllocFlags, DOORBELL_PAGE_BYTES, MmapType, QueueType};
 use kfd::sys::{Errno, FileId};
 
 use super::arena::{Arena, Region};
@@ -125,7 +126,7 @@ impl ProcessDevice {
         if let Some(page) = &self.doorbells {
             return Ok(Arc::clone(page));
         }
-        let page = arena.region(DOORBELL_PAGE_BYTES)?;
+        let page = arena.doorbell_region(DOORBELL_PAGE_BYTES)?;
         page.fill(DOORBELL_SILENT);
         self.doorbells = Some(Arc::clone(&page));
         Ok(page)
@@ -213,6 +214,26 @@ impl Process {
     pub(crate) fn system_bytes(&self) -> u64 {
         let bytes: u64 = self.devices.iter().map(ProcessDevice::system_bytes).sum();
         bytes + self.svm.pages() * PAGE
+    }
+
+    /// KFD's own offset of the region that lies at a plain offset; others stay as they are.
+    pub(crate) fn literal_offset(&self, offset: u64) -> u64 {
+        let at = |region: &Option<Arc<Region>>| {
+            region.as_ref().is_some_and(|region| region.backing().1 == offset)
+        };
+        if offset != 0 && self.events.mmap_offset() == offset {
+            return MmapType::EVENTS.offset(GpuId(0));
+        }
+        for device in &self.devices {
+            let id = GpuId(device.device.info.id);
+            if at(&device.doorbells) {
+                return MmapType::DOORBELL.offset(id);
+            }
+            if at(&device.mmio) {
+                return MmapType::MMIO.offset(id);
+            }
+        }
+        offset
     }
 
     /// Forgets a queue's claims. The queue itself must have been taken off the runner.

@@ -8,7 +8,7 @@ mod render;
 mod tree;
 
 pub use load::LoadError;
-pub(crate) use render::{KFD as KFD_DIRECTORY, render};
+pub(crate) use render::{KFD as KFD_DIRECTORY, PCI_ROOT, render};
 pub(crate) use tree::{Entry, Tree};
 
 /// `name value` lines, in file order.

@@ -10,6 +10,10 @@ use crate::gpu::GpuInfo;
 /// Where KFD's own directory is; `/sys/class/kfd/kfd` links to it.
 pub(crate) const KFD: &str = "/sys/devices/virtual/kfd/kfd";
 
+/// The PCI root that the GPUs are below: no usual machine has one of this number, so that the
+/// machine's own devices stay visible beside them.
+pub(crate) const PCI_ROOT: &str = "/sys/devices/pci0000:02";
+
 fn lines(properties: &Properties) -> String {
     let mut text = String::new();
     for (name, value) in properties.iter() {
@@ -80,8 +84,14 @@ pub(crate) fn render(topology: &Topology, gpus: &[GpuInfo], major: u32) -> Tree 
     for gpu in gpus {
         drm(&mut tree, gpu);
     }
-    tree.file("/sys/module/amdgpu/initstate", "live\n");
-    tree.file("/sys/module/amdgpu/refcnt", "1\n");
+    for (name, content) in
+        [("initstate", "live\n"), ("refcnt", "1\n"), ("coresize", "13434880\n"), ("taint", "\n")]
+    {
+        tree.file(&format!("/sys/module/amdgpu/{name}"), content);
+    }
+    tree.directory("/sys/module/amdgpu/holders");
+    tree.directory("/sys/bus/pci/drivers/amdgpu");
+    tree.link(&format!("/sys/dev/char/{major}:0"), "../../devices/virtual/kfd/kfd");
     tree.directory("/sys/module/amdgpu/parameters");
     tree
 }
@@ -89,14 +99,31 @@ pub(crate) fn render(topology: &Topology, gpus: &[GpuInfo], major: u32) -> Tree 
 /// `/sys/class/drm/renderD<minor>` and the PCI device behind it.
 fn drm(tree: &mut Tree, gpu: &GpuInfo) {
     let minor = gpu.render_minor;
-    let pci = format!("/sys/devices/pci0000:00/{}", gpu.pci_address());
+    let address = gpu.pci_address();
+    let pci = format!("{PCI_ROOT}/{address}");
     let node = format!("{pci}/drm/renderD{minor}");
     tree.file(&format!("{node}/dev"), format!("226:{minor}\n"));
     tree.link(&format!("{node}/device"), "../..");
-    tree.link(
-        &format!("/sys/class/drm/renderD{minor}"),
-        &format!("../../devices/pci0000:00/{}/drm/renderD{minor}", gpu.pci_address()),
+    for link in [format!("/sys/class/drm/renderD{minor}"), format!("/sys/dev/char/226:{minor}")] {
+        tree.link(&link, &node);
+    }
+    tree.link(&format!("{node}/subsystem"), "/sys/class/drm");
+    tree.file(
+        &format!("{node}/uevent"),
+        format!("MAJOR=226\nMINOR={minor}\nDEVNAME=dri/renderD{minor}\nDEVTYPE=drm_minor\n"),
     );
+    tree.link(&format!("{pci}/subsystem"), "/sys/bus/pci");
+    tree.link(&format!("{pci}/driver"), "/sys/bus/pci/drivers/amdgpu");
+    let id = format!("{:04X}:{:04X}", gpu.vendor_id, gpu.device_id);
+    tree.file(
+        &format!("{pci}/uevent"),
+        format!("DRIVER=amdgpu\nPCI_CLASS=38000\nPCI_ID={id}\nPCI_SLOT_NAME={address}\n"),
+    );
+    for (name, value) in [("revision", "0x00\n"), ("class", "0x038000\n"), ("numa_node", "-1\n")] {
+        tree.file(&format!("{pci}/{name}"), value);
+    }
+    tree.file(&format!("{pci}/subsystem_vendor"), format!("{:#06x}\n", gpu.vendor_id));
+    tree.file(&format!("{pci}/subsystem_device"), "0x0000\n");
     tree.file(&format!("{pci}/vendor"), format!("{:#06x}\n", gpu.vendor_id));
     tree.file(&format!("{pci}/device"), format!("{:#06x}\n", gpu.device_id));
     tree.file(&format!("{pci}/mem_info_vram_total"), format!("{}\n", gpu.own_bytes()));

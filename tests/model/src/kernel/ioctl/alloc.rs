@@ -108,9 +108,14 @@ impl Context<'_> {
             (Memory::Region(page), None)
         } else if flags.contains(AllocFlags::MMIO_REMAP) {
             let page = device.mmio_page(&arena).map_err(|_| Errno::NOMEM)?;
-            (Memory::Region(page), Some(MmapType::MMIO.offset(GpuId(info.id))))
+            let offset = page.mmap_offset(MmapType::MMIO, GpuId(info.id));
+            (Memory::Region(page), Some(offset))
         } else {
             return Err(Errno::INVAL);
+        };
+        let mmap_offset = match &memory {
+            Memory::Region(region) if arena.is_plain() => region.backing().1,
+            _ => mmap_offset,
         };
         let number = device.insert(Buffer {
             memory,

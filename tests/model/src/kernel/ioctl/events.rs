@@ -2,12 +2,12 @@
 
 use std::time::{Duration, Instant};
 
+use kfd::EventId;
 use kfd::abi::{
-    AllocFlags, CreateEventArgs, DestroyEventArgs, EventData, MmapType, ResetEventArgs,
-    SetEventArgs, TIMEOUT_INFINITE, WaitEventsArgs, WaitResult,
+    AllocFlags, CreateEventArgs, DestroyEventArgs, EventData, ResetEventArgs, SetEventArgs,
+    TIMEOUT_INFINITE, WaitEventsArgs, WaitResult,
 };
 use kfd::sys::Errno;
-use kfd::{EventId, GpuId};
 use zerocopy::IntoBytes;
 
 use super::super::process::{Memory, Process};
@@ -50,7 +50,7 @@ impl Context<'_> {
         let auto_reset = args.auto_reset != 0;
         let created = process.events.create(args.event_type, auto_reset, &process.arena)?;
         if created.has_slot {
-            args.event_page_offset = MmapType::EVENTS.offset(GpuId(0));
+            args.event_page_offset = process.events.mmap_offset();
             args.event_slot_index = created.id;
         }
         args.event_id = EventId(created.id);
@@ -118,7 +118,17 @@ impl Model {
                 // Nobody else moves the GPUs, so sleep only when they have nothing to do.
                 if runner.step() { Duration::ZERO } else { Duration::from_micros(100) }
             });
-            args.wait_result = wait.sleep(deadline, slice);
+            match wait.sleep(deadline, slice) {
+                Ok(result) => args.wait_result = result,
+                Err(errno) => {
+                    // What is left is given back, so that the call can be made again.
+                    if let (Some(at), 1..=0x7fff_fffe) = (deadline, args.timeout) {
+                        let left = at.saturating_duration_since(Instant::now() + TICK);
+                        args.timeout = u32::try_from(left.as_millis()).unwrap_or(u32::MAX);
+                    }
+                    return Err(errno);
+                }
+            }
         }
         if args.wait_result == WaitResult::COMPLETE {
             for (index, payload) in wait.payloads()? {

@@ -21,8 +21,9 @@ use kfd::sys::{Errno, FileId};
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
 use super::files::Kind;
+use super::host::{Descriptors, take_descriptors};
 use super::process::Process;
-use super::{Model, State};
+use super::{Model, State, user};
 use crate::fault::Call;
 
 /// Direction bits of an ioctl's definition.
@@ -107,28 +108,98 @@ fn with_result<T: FromBytes + IntoBytes + Immutable>(
     result
 }
 
+/// Where the caller's argument is.
+trait Argument {
+    /// Fills `data` from its start.
+    fn read(&self, data: &mut [u8]) -> Result<(), Errno>;
+    /// Writes `data` to its start.
+    fn write(&mut self, data: &[u8]) -> Result<(), Errno>;
+    /// The descriptors in it are real ones.
+    fn descriptors(&self) -> Option<&dyn Descriptors>;
+}
+
+/// In a slice. Its descriptors are file numbers of the model.
+struct Slice<'a>(&'a mut [u8]);
+
+impl Argument for Slice<'_> {
+    fn read(&self, data: &mut [u8]) -> Result<(), Errno> {
+        let from = self.0.get(..data.len()).ok_or(Errno::FAULT)?;
+        data.copy_from_slice(from);
+        Ok(())
+    }
+
+    fn write(&mut self, data: &[u8]) -> Result<(), Errno> {
+        let to = self.0.get_mut(..data.len()).ok_or(Errno::FAULT)?;
+        to.copy_from_slice(data);
+        Ok(())
+    }
+
+    fn descriptors(&self) -> Option<&dyn Descriptors> {
+        None
+    }
+}
+
+/// In the memory of a process that has real descriptors.
+struct Memory<'a> {
+    address: u64,
+    descriptors: &'a dyn Descriptors,
+}
+
+impl Argument for Memory<'_> {
+    fn read(&self, data: &mut [u8]) -> Result<(), Errno> {
+        user::read_bytes(self.address, data)
+    }
+
+    fn write(&mut self, data: &[u8]) -> Result<(), Errno> {
+        user::write_bytes(self.address, data)
+    }
+
+    fn descriptors(&self) -> Option<&dyn Descriptors> {
+        Some(self.descriptors)
+    }
+}
+
 impl Model {
     /// `ioctl` on any file.
     pub(super) fn call(&self, file: FileId, request: u32, arg: &mut [u8]) -> Result<u32, Errno> {
         let opener = match self.lock().files.get(file)? {
             Kind::Kfd { pid } => *pid,
-            // DRM ioctls of the render node are not modelled.
-            Kind::Render { .. } => return Err(Errno::INVAL),
+            Kind::Render { gpu, .. } => {
+                let gpu = *gpu;
+                return self.drm_ioctl(gpu, request, arg);
+            }
             _ => return Err(Errno::NOTTY),
         };
-        self.kfd_ioctl(opener, request, arg)
+        self.kfd_ioctl(opener, request, &mut Slice(arg))
+    }
+
+    /// `ioctl` on `/dev/kfd` with the argument in the process's memory.
+    pub(super) fn kfd_ioctl_at(
+        &self,
+        opener: u32,
+        request: u32,
+        address: u64,
+        descriptors: &dyn Descriptors,
+    ) -> Result<u32, Errno> {
+        self.kfd_ioctl(opener, request, &mut Memory { address, descriptors })
+    }
+
+    /// Whether this kernel's KFD has an ioctl of the request's number. It is asked first, before
+    /// the caller's right to the file.
+    pub fn knows_ioctl(&self, request: u32) -> bool {
+        (1..self.config.profile.ioctl_end()).contains(&(request & 0xff))
     }
 
     /// `kfd_ioctl`: only the number selects the handler; a shorter argument is continued with
     /// zeros, and what the kernel's definition reads back is read back even after a failure.
-    fn kfd_ioctl(&self, opener: u32, request: u32, arg: &mut [u8]) -> Result<u32, Errno> {
+    fn kfd_ioctl(&self, opener: u32, request: u32, arg: &mut dyn Argument) -> Result<u32, Errno> {
         let number = request & 0xff;
         let index = usize::try_from(number).unwrap_or(usize::MAX);
         if let Some(count) = self.counters.get(index) {
             count.fetch_add(1, Ordering::Relaxed);
         }
         self.config.faults.check(&Call::Ioctl(number))?;
-        if number == 0 || number >= self.config.profile.ioctl_end() {
+        if !self.knows_ioctl(request) {
             return Err(Errno::NOTTY);
         }
         let &(direction, bytes) = TABLE.get(index).ok_or(Errno::NOTTY)?;
@@ -139,12 +210,13 @@ impl Model {
             return Err(Errno::ACCESS); // CRIU_OP wants a capability
         }
         let user_bytes = usize::try_from(request >> 16 & 0x3fff).unwrap_or(0);
-        let user = arg.get_mut(..user_bytes).ok_or(Errno::FAULT)?;
         let kernel_bytes = usize::try_from(bytes).unwrap_or(0).max(user_bytes);
         let mut data = vec![0; kernel_bytes];
         if direction & WRITE != 0 {
-            for (to, from) in data.iter_mut().zip(user.iter()) {
-                *to = *from;
+            let shared = data.get_mut(..user_bytes).unwrap_or_default();
+            arg.read(shared)?;
+            if let Some(descriptors) = arg.descriptors() {
+                take_descriptors(number, shared, descriptors);
             }
         }
         if number == 0x20 && !self.svm_size_is_valid(&data, user_bytes) {
@@ -156,11 +228,16 @@ impl Model {
         {
             result = Err(errno);
         }
+        if result.is_ok()
+            && let Some(descriptors) = arg.descriptors()
+            && let Err(errno) = self.give_descriptors(number, &mut data, descriptors)
+        {
+            result = Err(errno);
+        }
         if direction & READ != 0 {
-            for (to, from) in user.iter_mut().zip(&data) {
-                *to = *from;
-            }
-            self.config.faults.rewrite(number, user);
+            let shared = data.get_mut(..user_bytes).unwrap_or_default();
+            self.config.faults.rewrite(number, shared);
+            arg.write(shared)?;
         }
         result
     }

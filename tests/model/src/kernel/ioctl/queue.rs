@@ -174,6 +174,7 @@ impl Context<'_> {
             return Err(Errno::INVAL);
         }
         let doorbells = device.doorbell_page(&arena).map_err(|_| Errno::NOMEM)?;
+        let doorbell_page_offset = doorbells.mmap_offset(MmapType::DOORBELL, GpuId(info.id));
         let mut held = Held::default();
         if profile.checks_queue_buffers() {
             held = buffers(profile, device, args, args.ring_size, compute)?;
@@ -270,8 +271,7 @@ impl Context<'_> {
         process.debug.queue_created(id);
         process.runner.add(queue);
         args.queue_id = QueueId(id);
-        args.doorbell_offset =
-            MmapType::DOORBELL.offset(GpuId(info.id)) | (u64::from(doorbell) * 8);
+        args.doorbell_offset = doorbell_page_offset | (u64::from(doorbell) * 8);
         Ok(())
     }
 

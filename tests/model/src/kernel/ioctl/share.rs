@@ -40,8 +40,11 @@ impl Context<'_> {
         self.process()?.device(args.gpu_id.0)?.bound()?;
         let buffer = self.dma_buf(args.dmabuf_fd).map_err(|_| Errno::INVAL)?;
         let process = self.process()?;
-        let mmap_offset = process.next_mmap_offset;
+        let mut mmap_offset = process.next_mmap_offset;
         process.next_mmap_offset += buffer.bytes;
+        if process.arena.is_plain() {
+            mmap_offset = buffer.region.backing().1;
+        }
         let device = process.device(args.gpu_id.0)?;
         let number = device.insert(Buffer {
             memory: Memory::Region(buffer.region),

@@ -138,13 +138,14 @@ fn cpu_and_gpu_see_one_memory_and_a_new_one_is_zero() {
 }
 
 #[test]
-fn video_memory_without_cpu_access_has_no_cpu_mapping() {
+fn a_mapping_of_a_render_node_is_of_its_own_buffers_and_no_longer_than_they_are() {
     let client = client();
     let map = |file, args: kfd::abi::AllocMemoryOfGpuArgs, bytes| {
         client.map(None, bytes, Backing::File { file, offset: args.mmap_offset })
     };
     let vram = client.alloc(0, AllocFlags::VRAM, VA, 4096).unwrap();
-    assert_eq!(map(client.render[0], vram, 4096), Err(Errno::PERM));
+    // Without PUBLIC too: AMD's runtime maps the EOP buffer, for debuggers.
+    assert!(map(client.render[0], vram, 4096).is_ok());
     let gtt = client.alloc(0, GTT, VA, 4096).unwrap();
     assert_eq!(map(client.render[0], gtt, 8192), Err(Errno::INVAL));
     assert_eq!(map(client.kfd, gtt, 4096), Err(Errno::NODEV));

@@ -20,3 +20,4 @@ mod sdma_order;
 mod svm;
 
 pub(super) use client::{Client, Page};
+mod drm;
