@@ -338,7 +338,7 @@ impl Events {
             table.set(id);
         }
         drop(table);
-        self.changed.notify_all();
+        self.tell();
     }
 
     /// Fires every event of type `kind` that is no signal, after `fill` has stored its payload.
