@@ -3,6 +3,7 @@
 //! `cargo run --example vector_add -- vadd.co` takes a code object for the GPU's target.
 
 use std::error::Error;
+use std::process::ExitCode;
 use std::time::Duration;
 
 use aql::KernelDispatch;
@@ -61,7 +62,18 @@ pub fn run(kfd: Kfd, code_object: &[u8]) -> Result<Vec<f32>, Box<dyn Error>> {
 }
 
 #[allow(dead_code)] // a test includes this file for `run`
-fn main() -> Result<(), Box<dyn Error>> {
+fn main() -> ExitCode {
+    match program() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("vector_add: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+#[allow(dead_code)] // as above
+fn program() -> Result<(), Box<dyn Error>> {
     let path = std::env::args().nth(1).ok_or("usage: vector_add CODE_OBJECT")?;
     let sum = run(Kfd::open()?, &std::fs::read(path)?)?;
     let right = sum.iter().zip(0..N).all(|(sum, i)| *sum == i as f32 + (N + i) as f32);

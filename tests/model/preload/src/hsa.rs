@@ -99,6 +99,7 @@ mod command {
 }
 
 /// What libdrm would do.
+#[allow(clippy::multiple_unsafe_ops_per_block)] // one of them is done
 unsafe extern "C" fn handle_drm_call(number: c_uint, argument: *mut c_void) -> c_int {
     if argument.is_null() {
         return crate::next::fail(libc::EINVAL, -1);

@@ -59,8 +59,10 @@ fn cat_and_ls_see_the_presets() {
     let devices = passes(preloaded("ls", "gfx90a,gfx1100").args(["-l", "/dev/dri"]));
     assert!(devices.contains("226, 128") && devices.contains("renderD129"), "{devices}");
     // What is the machine's stays so.
-    assert_eq!(passes(preloaded("cat", "gfx90a").arg("/sys/kernel/mm/transparent_hugepage/enabled")),
-        std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled").unwrap());
+    assert_eq!(
+        passes(preloaded("cat", "gfx90a").arg("/sys/kernel/mm/transparent_hugepage/enabled")),
+        std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled").unwrap()
+    );
 }
 
 #[test]

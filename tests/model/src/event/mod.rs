@@ -160,7 +160,9 @@ impl Events {
     /// Wakes who waits.
     fn tell(&self) {
         self.changes.fetch_add(1, Ordering::Release);
-        let _ = futex::wake(&self.changes, futex::Flags::PRIVATE, u32::MAX);
+        // The kernel takes the number as signed: a larger one would wake a single thread.
+        let all = i32::MAX.unsigned_abs();
+        let _ = futex::wake(&self.changes, futex::Flags::PRIVATE, all);
     }
 
     /// Whether there is a page already.

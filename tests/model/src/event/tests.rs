@@ -1,6 +1,10 @@
 //! The event table by itself.
 
+use std::time::{Duration, Instant};
+
 use super::*;
+
+const LONG: Duration = Duration::from_secs(20);
 
 const SIGNAL: EventType = EventType::SIGNAL;
 
@@ -49,6 +53,28 @@ fn a_page_mapped_smaller_than_what_is_in_use_leaves_its_own_slots_free() {
     events.destroy(300).unwrap();
     assert_eq!(events.create(SIGNAL, false, &arena).unwrap().id, 300);
     assert_eq!(events.create(SIGNAL, false, &arena), Err(Errno::NOSPC));
+}
+
+#[test]
+fn a_change_wakes_every_thread_that_sleeps() {
+    let (events, arena) = events();
+    let ids = [0; 4].map(|_| events.create(SIGNAL, true, &arena).unwrap().id);
+    std::thread::scope(|scope| {
+        let asleep: Vec<_> = ids
+            .iter()
+            .map(|id| {
+                let wait = events.wait(1, false, |_| Ok((*id, 0))).unwrap();
+                scope.spawn(move || wait.sleep(Some(Instant::now() + LONG), None))
+            })
+            .collect();
+        std::thread::sleep(Duration::from_millis(50));
+        for id in ids.iter().rev() {
+            events.set(*id, true).unwrap();
+        }
+        for thread in asleep {
+            assert_eq!(thread.join().unwrap(), Ok(WaitResult::COMPLETE));
+        }
+    });
 }
 
 #[test]
