@@ -31,6 +31,7 @@ use process::{FIRST_MMAP_OFFSET, Process, ProcessDevice};
 use crate::builder::{Builder, Config};
 use crate::diagnostics::{Diagnostic, Diagnostics};
 use crate::event::Events;
+use crate::exec::observe::Report;
 use crate::fault::FaultPlan;
 use crate::gpu::GpuInfo;
 use crate::profile::Profile;
@@ -148,6 +149,11 @@ impl Model {
         self.diagnostics.unmodelled()
     }
 
+    /// What watching showed so far: [`Builder::watch`]. `None` where nothing is watched.
+    pub fn report(&self) -> Option<Report> {
+        self.config.observer.as_ref().map(|observer| observer.report())
+    }
+
     /// Lets the GPUs of a stepped model advance a little. True while there is more to do.
     pub fn step(&self) -> bool {
         let runner = self.lock().processes.get(&std::process::id()).map(|p| Arc::clone(&p.runner));
@@ -202,6 +208,8 @@ impl Model {
                     Arc::clone(&debug),
                     Arc::clone(&self.diagnostics),
                     Arc::clone(&self.config.faults),
+                    self.config.observer.clone(),
+                    self.config.watchdog,
                 );
                 let visible = self.gpus.iter().enumerate().filter(|(_, gpu)| !gpu.hidden);
                 Ok(entry.insert(Process {
