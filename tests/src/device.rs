@@ -107,11 +107,21 @@ pub fn skip(reason: &str) {
 
 /// Runs `test` on one configuration of the model and checks what it left behind.
 fn run(builder: Builder, name: &str, test: &impl Fn(&Device)) {
+    let builder = match std::env::var("KFD_MODEL_WATCH") {
+        Ok(watch) => {
+            let watch = watch.parse().expect("KFD_MODEL_WATCH");
+            builder.watch(watch).expect("KFD_MODEL_WATCH")
+        }
+        Err(_) => builder,
+    };
     let device = Device::of(builder.build(), name);
     let model = Arc::clone(device.model());
     let result = catch_unwind(AssertUnwindSafe(|| {
         test(&device);
         device.finish();
+        if let Some(report) = model.report() {
+            assert!(report.findings.is_empty(), "{:#?}", report.findings);
+        }
     }));
     if let Err(panic) = result {
         eprintln!("that was on {name}");

@@ -98,6 +98,11 @@ pub struct DeviceArgs {
     /// Use the hardware; fail rather than fall back to the software GPU.
     #[arg(long)]
     pub hardware: bool,
+
+    /// Let the software GPU look for bugs and count while it executes: report, poison, late, races,
+    /// lds, check (those four), ulp=SEED, schedule=SEED, trace=FILE, coverage=FILE, by comma.
+    #[arg(long, value_name = "WHAT", conflicts_with = "hardware")]
+    pub watch: Option<String>,
 }
 
 /// Arguments of `queues`.
@@ -157,7 +162,8 @@ pub struct SelftestArgs {
     #[arg(long, value_name = "TEXT")]
     pub only: Option<String>,
 
-    /// Write a JSON report with kernel, firmware, topology, results and measurements.
+    /// Write a JSON report with kernel, firmware, topology, results and measurements; on the software
+    /// GPU also how close to hardware what it executed is.
     #[arg(long, value_name = "FILE")]
     pub report: Option<PathBuf>,
 

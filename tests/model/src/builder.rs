@@ -6,6 +6,8 @@ use std::sync::Arc;
 
 use kfd::sys::Metadata;
 
+use crate::exec::Watchdog;
+use crate::exec::observe::{Observer, Watch, WatchError};
 use crate::fault::FaultPlan;
 use crate::kernel::Model;
 use crate::preset::{self, Preset};
@@ -21,6 +23,10 @@ pub(crate) struct Config {
     pub(crate) descriptors: Option<Offsets>,
     pub(crate) workers: Option<usize>,
     pub(crate) faults: Arc<FaultPlan>,
+    /// Who watches the waves.
+    pub(crate) observer: Option<Arc<Observer>>,
+    /// When the model says where waves are that do not end.
+    pub(crate) watchdog: Watchdog,
     /// GPUs that the device cgroup hides, by index.
     pub(crate) hidden: Vec<usize>,
     /// Topology nodes, CPUs included.
@@ -84,6 +90,27 @@ impl Builder {
     /// Orders faults. The plan may be changed later through a clone of the `Arc`.
     pub fn fault_plan(mut self, faults: impl Into<Arc<FaultPlan>>) -> Self {
         self.config.faults = faults.into();
+        self
+    }
+
+    /// Watches waves while they execute: for bugs, for how close to hardware they are, for coverage.
+    /// What is found comes with the diagnostics, and all of it with [`Model::report`].
+    ///
+    /// # Errors
+    /// [`WatchError`] when a file that `watch` names cannot be used.
+    pub fn watch(mut self, watch: Watch) -> Result<Self, WatchError> {
+        self.config.observer = match watch.is_nothing() {
+            true => None,
+            false => Some(Arc::new(Observer::new(watch)?)),
+        };
+        Ok(self)
+    }
+
+    /// Has launches that do not end reported with the diagnostics: where each wave is, and whether
+    /// they wait for each other, go round in circles or get somewhere. The device goes on hanging, as
+    /// hardware does.
+    pub fn watchdog(mut self, watchdog: Watchdog) -> Self {
+        self.config.watchdog = watchdog;
         self
     }
 

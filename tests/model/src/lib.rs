@@ -22,6 +22,8 @@ mod target;
 
 pub use builder::{Builder, Offsets};
 pub use diagnostics::Diagnostic;
+pub use exec::Watchdog;
+pub use exec::observe::{Report, UnknownWatch, Watch, WatchError};
 pub use fault::{Call, FaultPlan};
 use gpu::GpuInfo;
 pub use kernel::{Live, Model};

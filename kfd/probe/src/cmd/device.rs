@@ -108,6 +108,24 @@ impl Device {
         Vec::new()
     }
 
+    /// What watching the software GPU showed: its report. Nothing where nothing is watched.
+    pub fn watched(&self) -> Option<serde_json::Value> {
+        #[cfg(feature = "model")]
+        if let Some(model) = &self.model {
+            return model.report().and_then(|report| serde_json::to_value(report).ok());
+        }
+        None
+    }
+
+    /// How many bugs watching found.
+    pub fn findings(&self) -> usize {
+        #[cfg(feature = "model")]
+        if let Some(report) = self.model.as_ref().and_then(|model| model.report()) {
+            return report.findings.len();
+        }
+        0
+    }
+
     fn hardware(kfd: Kfd) -> Self {
         let summary = DeviceSummary::new(&kfd, "hardware", "hardware".to_owned());
         Self {
@@ -135,14 +153,15 @@ pub fn select_if(
     args: &DeviceArgs,
     fit: impl Fn(&Kfd) -> Result<(), Failure>,
 ) -> Result<Device, Failure> {
+    let watch = args.watch.as_deref().unwrap_or_default();
     if let Some(choice) = &args.model {
-        return software(choice);
+        return software(choice, watch);
     }
     let kfd = hardware(Arc::new(Linux::new())).and_then(|kfd| fit(&kfd).map(|()| kfd));
     match kfd {
         Ok(kfd) => Ok(Device::hardware(kfd)),
         Err(failure) if args.hardware => Err(failure),
-        Err(failure) => fall_back(&failure),
+        Err(failure) => fall_back(&failure, watch),
     }
 }
 
@@ -164,7 +183,7 @@ pub fn kernel(args: &DeviceArgs) -> Result<(Arc<dyn Kernel>, String), Failure> {
         None => Ok((Arc::new(Linux::new()), "hardware".to_owned())),
         #[cfg(feature = "model")]
         Some(choice) => {
-            let (model, description) = model(choice)?;
+            let (model, description) = model(choice, "")?;
             Ok((model, description))
         }
         #[cfg(not(feature = "model"))]
@@ -273,39 +292,42 @@ fn no_model(choice: &ModelChoice) -> Failure {
 }
 
 #[cfg(not(feature = "model"))]
-fn software(choice: &ModelChoice) -> Result<Device, Failure> {
+fn software(choice: &ModelChoice, _: &str) -> Result<Device, Failure> {
     Err(no_model(choice))
 }
 
 #[cfg(not(feature = "model"))]
-fn fall_back(failure: &Failure) -> Result<Device, Failure> {
+fn fall_back(failure: &Failure, _: &str) -> Result<Device, Failure> {
     let what = format!("{failure} (this kfd-probe was built without the software GPU)");
     Err(Failure::Device { code: failure.code(), what })
 }
 
 #[cfg(feature = "model")]
-fn software(choice: &ModelChoice) -> Result<Device, Failure> {
-    let (model, description) = model(choice)?;
+fn software(choice: &ModelChoice, watch: &str) -> Result<Device, Failure> {
+    let (model, description) = model(choice, watch)?;
     let kfd = hardware(Arc::clone(&model) as Arc<dyn Kernel>)?;
     let summary = DeviceSummary::new(&kfd, "software", description);
     Ok(Device { kfd, summary, model: Some(model) })
 }
 
 #[cfg(feature = "model")]
-fn fall_back(failure: &Failure) -> Result<Device, Failure> {
-    let mut device = software(&ModelChoice::Presets(vec!["gfx1100"]))?;
+fn fall_back(failure: &Failure, watch: &str) -> Result<Device, Failure> {
+    let mut device = software(&ModelChoice::Presets(vec!["gfx1100"]), watch)?;
     device.summary.hardware_not_used = Some(failure.to_string());
     Ok(device)
 }
 
 /// The software GPU, and what to call it.
 #[cfg(feature = "model")]
-fn model(choice: &ModelChoice) -> Result<(Arc<kfd_model::Model>, String), Failure> {
-    use kfd_model::{Model, Preset, Profile, Target};
+fn model(choice: &ModelChoice, watch: &str) -> Result<(Arc<kfd_model::Model>, String), Failure> {
+    use kfd_model::{Model, Preset, Profile, Target, Watch};
 
+    let bad = |error: &dyn std::error::Error| Failure::BadInput { what: chain(error) };
+    let watch: Watch = watch.parse().map_err(|error| bad(&error))?;
+    let builder = || Model::builder().watch(watch.clone()).map_err(|error| bad(&error));
     match choice {
         ModelChoice::Presets(names) => {
-            let mut builder = Model::builder();
+            let mut builder = builder()?;
             for name in names {
                 let preset = name.parse::<Target>().ok().map(Preset::of);
                 builder = builder.gpu(preset.ok_or_else(|| Failure::BadInput {
@@ -324,7 +346,7 @@ fn model(choice: &ModelChoice) -> Result<(Arc<kfd_model::Model>, String), Failur
                 _ => Profile::V6_12_0,
             };
             let topology = report.machine.topology.to_model();
-            let model = Model::builder().profile(profile).build_topology(&topology);
+            let model = builder()?.profile(profile).build_topology(&topology);
             let description = format!("software GPU (topology of {})", path.display());
             Ok((model, description))
         }
@@ -404,7 +426,7 @@ mod tests {
     #[test]
     fn every_preset_of_the_command_line_exists() {
         for name in PRESETS {
-            let device = software(&ModelChoice::Presets(vec![name])).unwrap();
+            let device = software(&ModelChoice::Presets(vec![name]), "").unwrap();
             assert_eq!(device.summary.gpus[0].target, name);
             assert!(device.summary.headline().contains(&format!("{name} preset")));
         }

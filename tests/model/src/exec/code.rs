@@ -8,12 +8,12 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::control;
 use super::wave::Code;
+use super::{control, excepts};
 use crate::Target;
 use crate::exec::MemoryFault;
 use crate::isa::ir::{Inst, Src, flag};
-use crate::isa::{DecodeError, Op, decode};
+use crate::isa::{DecodeError, Effects, Op, decode};
 use crate::memory::View;
 
 /// Set by the cache on the Y half of a dual-issue pair. The bit means something else for LDS only.
@@ -81,9 +81,38 @@ pub struct CodeCache {
     seen: (u64, u64),
     target: Target,
     wave_size: u32,
+    /// What each instruction touches, where somebody watches; instructions without effect are kept
+    /// then.
+    effects: Option<Vec<Effects>>,
+    /// Whether the code at an entry asks for arithmetic exceptions.
+    exceptions: HashMap<u64, bool>,
 }
 
 impl CodeCache {
+    /// An empty cache of code that is watched as it runs.
+    pub fn watched(target: Target, wave_size: u32) -> Self {
+        Self { effects: Some(Vec::new()), ..Self::new(target, wave_size) }
+    }
+
+    /// What the instruction at `index` of watched code touches.
+    pub fn effects(&self, index: usize) -> Option<&Effects> {
+        self.effects.as_ref()?.get(index)
+    }
+
+    /// Whether the code at a kernel's entry asks for arithmetic exceptions.
+    pub(super) fn asks_for_exceptions(&mut self, entry: u64, view: &mut View<'_>) -> bool {
+        // Forgets what it knows if the code is no longer the same.
+        if self.find(entry, view).is_err() {
+            return false;
+        }
+        if let Some(&known) = self.exceptions.get(&entry) {
+            return known;
+        }
+        let asks = excepts::code_asks(self.target, self.wave_size, entry, view);
+        self.exceptions.insert(entry, asks);
+        asks
+    }
+
     /// An empty cache for waves of `wave_size` lanes.
     pub fn new(target: Target, wave_size: u32) -> Self {
         Self {
@@ -97,6 +126,8 @@ impl CodeCache {
             seen: (0, 0),
             target,
             wave_size,
+            effects: None,
+            exceptions: HashMap::new(),
         }
     }
 
@@ -196,6 +227,7 @@ impl CodeCache {
 
     /// Removes a run from the index. Its instructions stay, unreachable, until the cache is dropped.
     fn forget(&mut self, run: usize) {
+        self.exceptions.clear();
         let Some(Run { start, words, .. }) = self.runs.get(run) else { return };
         for pc in (0..words.len() as u64).map(|word| start + 4 * word) {
             let page = self.pages.get_mut(&(pc / PAGE));
@@ -209,7 +241,9 @@ impl CodeCache {
     /// Drops everything. Indices of instructions are void afterwards.
     fn clear(&mut self) {
         let (seen, generation, dropped) = (self.seen, self.generation, self.dropped + 1);
-        *self = Self { seen, generation, dropped, ..Self::new(self.target, self.wave_size) };
+        let effects = self.effects.as_ref().map(|_| Vec::new());
+        *self =
+            Self { seen, generation, dropped, effects, ..Self::new(self.target, self.wave_size) };
     }
 
     /// Decodes a run at `pc` and returns its first instruction. `fresh`: the cache was just dropped.
@@ -235,7 +269,8 @@ impl CodeCache {
             }
             let window = window.get(..available).unwrap_or(&window);
             let index = code.insts.len();
-            let count = match decode_into(self.target, self.wave_size, window, code) {
+            let effects = self.effects.as_mut();
+            let count = match decode_into(self.target, self.wave_size, window, code, effects) {
                 Ok(count) => count,
                 Err(Undecoded::Full) if !fresh => {
                     self.clear();
@@ -248,7 +283,10 @@ impl CodeCache {
             let place = Place { address: at, before };
             before += 1;
             // What has no effect is kept only where control enters.
-            if at != pc && code.insts.get(index).is_some_and(|inst| control::is_idle(inst.op)) {
+            if at != pc
+                && self.effects.is_none()
+                && code.insts.get(index).is_some_and(|inst| control::is_idle(inst.op))
+            {
                 code.insts.truncate(index);
                 at += 4 * count as u64;
                 if before >= RUN_INSTRUCTIONS {
@@ -283,6 +321,11 @@ impl CodeCache {
             imm: 0,
         });
         self.places.push(Place { address: at, before });
+        if let (Some(effects), Some(last)) = (&mut self.effects, code.insts.len().checked_sub(1)) {
+            // The branch to what follows is never executed where somebody watches.
+            let fill = effects.last().copied();
+            effects.extend(fill.filter(|_| effects.len() == last));
+        }
         self.links.resize(code.insts.len(), Link { index: NONE, generation: 0 });
         self.runs.push(Run { start: pc, words, generation: self.generation });
         Ok(first)
@@ -327,6 +370,7 @@ fn decode_into(
     wave_size: u32,
     words: &[u32],
     code: &mut Code,
+    effects: Option<&mut Vec<Effects>>,
 ) -> Result<usize, Undecoded> {
     let decoded =
         decode(target, wave_size, words, &mut code.pools).map_err(|error| match error {
@@ -335,5 +379,9 @@ fn decode_into(
         })?;
     code.insts.push(decoded.inst);
     code.insts.extend(decoded.pair.map(|y| Inst { flags: y.flags | VOPD_Y, ..y }));
+    if let Some(effects) = effects {
+        effects.push(decoded.effects(wave_size));
+        effects.extend(decoded.pair_effects(wave_size));
+    }
     Ok(usize::from(decoded.inst.words))
 }

@@ -3,13 +3,15 @@
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError, Weak};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use super::dispatch::Runners;
 use super::job::{self, Pools, lock};
 use super::launch::{Cause, Diagnosis, Launch, Listener};
+use super::observe::Observer;
+use super::watchdog::Watchdog;
 use super::worker::{Slice, Worker};
 
 /// How long workers nap when every wave sleeps; a store that waves poll for should
@@ -60,9 +62,12 @@ struct Shared {
     queue: Mutex<Queue>,
     changed: Condvar,
     acquires: AtomicU64,
-    budget: AtomicU64,
+    watchdog: OnceLock<Watchdog>,
+    /// Launches with a limit of time, to be looked at even if no worker is.
+    timed: Mutex<Vec<Weak<job::Job>>>,
     instructions: AtomicU64,
     pools: Pools,
+    observer: OnceLock<Arc<Observer>>,
 }
 
 impl Shared {
@@ -91,15 +96,28 @@ impl Shared {
         }
     }
 
-    fn budget(&self) -> Option<u64> {
-        Some(self.budget.load(Ordering::Relaxed)).filter(|&budget| budget != 0)
+    /// Has the watchdog look at launches that are over their time.
+    fn check_time(&self) {
+        let Some(watchdog) = self.watchdog.get().filter(|watchdog| watchdog.time.is_some()) else {
+            return;
+        };
+        let mut timed = lock(&self.timed);
+        timed.retain(|job| job.upgrade().is_some_and(|job| !job.examined.load(Ordering::Acquire)));
+        let due: Vec<_> = timed.iter().filter_map(Weak::upgrade).collect();
+        drop(timed);
+        for job in due {
+            watchdog.barks(&job);
+            if job.wants_examination() {
+                self.enqueue(&job);
+            }
+        }
     }
 
     /// One slice; a panic in it cancels the launch instead of hanging its host.
     fn slice(&self, worker: &mut Worker, job: &Arc<job::Job>, wake: bool) -> Slice {
         let before = worker.executed;
         let result = catch_unwind(AssertUnwindSafe(|| {
-            worker.slice(job, &self.acquires, self.budget(), wake)
+            worker.slice(job, &self.acquires, self.watchdog.get(), wake)
         }));
         self.instructions.fetch_add(worker.executed.wrapping_sub(before), Ordering::Relaxed);
         match result {
@@ -257,9 +275,11 @@ impl Engine {
             queue: Mutex::default(),
             changed: Condvar::new(),
             acquires: AtomicU64::new(0),
-            budget: AtomicU64::new(0),
+            watchdog: OnceLock::new(),
+            timed: Mutex::default(),
             instructions: AtomicU64::new(0),
             pools: Pools::default(),
+            observer: OnceLock::new(),
         });
         let threads = (0..workers)
             .filter_map(|number| {
@@ -285,7 +305,11 @@ impl Engine {
         check(&launch)?;
         let scratch = launch.rsrc2 & 1 != 0 && launch.scratch.wave_bytes != 0;
         let slots = scratch.then(|| self.shared.pools.of(&launch));
-        let job = Arc::new(job::Job::new(launch, listener, slots));
+        let watch = self.shared.observer.get().map(|observer| observer.launch(&launch));
+        let job = Arc::new(job::Job::new(launch, listener, slots, watch));
+        if self.shared.watchdog.get().is_some_and(|watchdog| watchdog.time.is_some()) {
+            lock(&self.shared.timed).push(Arc::downgrade(&job));
+        }
         self.shared.enqueue(&job);
         Ok(Job { job, shared: Arc::clone(&self.shared) })
     }
@@ -296,6 +320,7 @@ impl Engine {
         let mut worker = lock(&self.stepper);
         let end = worker.executed.saturating_add(budget.max(1));
         let mut idle = 0;
+        self.shared.check_time();
         loop {
             let next = self.shared.next(&mut lock(&self.shared.queue));
             let Some((job, jobs)) = next else { return false };
@@ -318,6 +343,12 @@ impl Engine {
         self.shared.acquires.fetch_add(1, Ordering::AcqRel);
     }
 
+    /// Watches launches that are made from now on. The first observer of an engine stays.
+    pub fn observe(&self, observer: Arc<Observer>) {
+        // A second one is not an error: the first goes on.
+        let _ = self.shared.observer.set(observer);
+    }
+
     /// Wakes workers parked because every wave sleeps: call after a store a wave may poll for.
     pub fn wake(&self) {
         let mut queue = lock(&self.shared.queue);
@@ -325,10 +356,18 @@ impl Engine {
         self.shared.changed.notify_all();
     }
 
-    /// Reports launches that execute more wave instructions than this to their listener, once
-    /// each. 0, the default: never.
-    pub fn set_instruction_budget(&self, budget: u64) {
-        self.shared.budget.store(budget, Ordering::Relaxed);
+    /// Has launches that do not end examined and reported to their listener, once each. Set before
+    /// the first launch; a second watchdog changes nothing.
+    pub fn set_watchdog(&self, watchdog: Watchdog) {
+        if !watchdog.sleeps() {
+            let _ = self.shared.watchdog.set(watchdog);
+        }
+    }
+
+    /// Lets the watchdog look at launches whose time is up: called now and then by whoever moves the
+    /// queues, since the waves that hang may keep no worker busy.
+    pub fn check_watchdog(&self) {
+        self.shared.check_time();
     }
 
     /// Wave instructions executed so far by all launches.

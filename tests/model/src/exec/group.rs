@@ -4,17 +4,18 @@ use super::context::{Context, Trouble};
 use super::control::Stop;
 use super::init::Setup;
 use super::lds::Lds;
+use super::observe::{Doing, GroupWatch, Probe, Watcher, undefined};
 use super::wave::Wave;
-use super::{MemoryFault, run};
+use super::{MemoryFault, run, watchdog};
 
 /// Instructions a wave executes before the next one of its group has a turn.
-const TURN: u64 = 4096;
+pub(super) const TURN: u64 = 4096;
 /// Instructions a group executes before its worker looks for other work.
 pub(super) const SLICE: u64 = 65_536;
 
 /// What a wave of a group waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+pub(super) enum State {
     Runnable,
     Asleep,
     Barrier,
@@ -45,6 +46,24 @@ pub(super) enum Left {
     Fault(MemoryFault),
 }
 
+/// Where a wave stands.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Standing {
+    pub(super) group: [u32; 3],
+    pub(super) wave: u32,
+    pub(super) pc: u64,
+    pub(super) exec: u64,
+    pub(super) state: State,
+    pub(super) doing: Doing,
+}
+
+impl Standing {
+    /// Whether it is known to get nowhere by itself.
+    pub(super) fn is_settled(&self) -> bool {
+        matches!(self.state, State::Barrier | State::Halted) || self.doing != Doing::Goes
+    }
+}
+
 /// A wave that halted, for the model's report.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Halted {
@@ -67,6 +86,35 @@ pub(super) struct Group<const N: usize> {
     pub(super) xcc: u32,
     /// Instructions executed.
     pub(super) instructions: u64,
+    /// What is known beside the waves, where somebody watches.
+    pub(super) watch: Option<Box<GroupWatch>>,
+}
+
+/// How waves run in their turns.
+trait Turns<const N: usize> {
+    fn turn(&mut self, number: usize, w: &mut Wave<N>, cx: &mut Context<'_>) -> Stop;
+}
+
+/// In the ordinary loop.
+struct Plain<const FAST: bool>;
+
+impl<const N: usize, const FAST: bool> Turns<N> for Plain<FAST> {
+    #[inline(always)]
+    fn turn(&mut self, _: usize, w: &mut Wave<N>, cx: &mut Context<'_>) -> Stop {
+        run::run::<N, FAST>(w, cx, TURN)
+    }
+}
+
+impl<const N: usize> Turns<N> for Probe<'_, '_, N> {
+    fn turn(&mut self, number: usize, w: &mut Wave<N>, cx: &mut Context<'_>) -> Stop {
+        Probe::turn(self, number, w, cx)
+    }
+}
+
+impl<const N: usize> Turns<N> for Watcher<'_> {
+    fn turn(&mut self, number: usize, w: &mut Wave<N>, cx: &mut Context<'_>) -> Stop {
+        Watcher::turn(self, number, w, cx)
+    }
 }
 
 impl<const N: usize> Group<N> {
@@ -78,7 +126,21 @@ impl<const N: usize> Group<N> {
             place: [0; 3],
             xcc: 0,
             instructions: 0,
+            watch: None,
         }
+    }
+
+    /// The waves.
+    pub(super) fn waves(&self) -> impl Iterator<Item = &Wave<N>> {
+        self.members.iter().take(self.count).map(|member| &member.wave)
+    }
+
+    /// Fills registers and LDS with a pattern, before what a launch sets is set again.
+    pub(super) fn poison(&mut self) {
+        for member in self.members.iter_mut().take(self.count) {
+            undefined::poison(&mut member.wave);
+        }
+        self.lds.fill(undefined::LDS);
     }
 
     /// Makes this the workgroup `number` of a launch. `slots` yields scratch slots.
@@ -127,16 +189,66 @@ impl<const N: usize> Group<N> {
         halted: &mut Vec<Halted>,
     ) -> Left {
         std::mem::swap(&mut self.lds, &mut cx.lds);
-        let left = self.run_turns::<FAST>(cx, halted);
+        let left = self.run_turns(cx, halted, &mut Plain::<FAST>);
         std::mem::swap(&mut self.lds, &mut cx.lds);
         left
     }
 
-    #[inline(always)]
-    fn run_turns<const FAST: bool>(
+    /// Runs the waves as [`Group::run`] does, watched.
+    pub(super) fn run_watched(
         &mut self,
         cx: &mut Context<'_>,
         halted: &mut Vec<Halted>,
+        watcher: &mut Watcher<'_>,
+    ) -> Left {
+        watcher.exchange(self);
+        std::mem::swap(&mut self.lds, &mut cx.lds);
+        let left = self.run_turns(cx, halted, watcher);
+        std::mem::swap(&mut self.lds, &mut cx.lds);
+        watcher.exchange(self);
+        left
+    }
+
+    /// Runs the waves as [`Group::run`] does, to see whether they get anywhere.
+    pub(super) fn run_probed(
+        &mut self,
+        cx: &mut Context<'_>,
+        halted: &mut Vec<Halted>,
+        probe: &mut Probe<'_, '_, N>,
+    ) -> Left {
+        probe.exchange(self);
+        std::mem::swap(&mut self.lds, &mut cx.lds);
+        let left = self.run_turns(cx, halted, probe);
+        std::mem::swap(&mut self.lds, &mut cx.lds);
+        probe.exchange(self);
+        left
+    }
+
+    /// Where the waves stand that have not ended; `doing` says what they were found doing.
+    pub(super) fn standing(&self, doing: impl Fn(usize) -> Doing) -> Vec<Standing> {
+        let members = self.members.iter().take(self.count).enumerate();
+        members
+            .filter(|(_, member)| member.state != State::Ended)
+            .map(|(number, member)| Standing {
+                group: self.place,
+                wave: number as u32,
+                pc: member.wave.pc,
+                exec: member.wave.exec(),
+                state: member.state,
+                doing: match doing(number) {
+                    Doing::Goes => watchdog::gws(member.wave.gws),
+                    doing => doing,
+                },
+            })
+            .collect()
+    }
+
+    #[inline(always)]
+    fn run_turns(
+        &mut self,
+        cx: &mut Context<'_>,
+        halted: &mut Vec<Halted>,
+        turns: &mut impl Turns<N>,
     ) -> Left {
         let mut left = SLICE;
         let members = self.members.get_mut(..self.count).unwrap_or_default();
@@ -151,7 +263,7 @@ impl<const N: usize> Group<N> {
                 }
                 ran = true;
                 let before = member.wave.clock;
-                let stop = run::run::<N, FAST>(&mut member.wave, cx, TURN);
+                let stop = turns.turn(number, &mut member.wave, cx);
                 let executed = member.wave.clock - before;
                 self.instructions += executed;
                 left = left.saturating_sub(executed);
@@ -199,13 +311,5 @@ impl<const N: usize> Group<N> {
                 return Left::Runnable;
             }
         }
-    }
-
-    /// Where the waves are: number, program counter, EXEC.
-    pub(super) fn places(&self) -> impl Iterator<Item = (u32, u64, u64)> {
-        let members = self.members.iter().take(self.count).enumerate();
-        members
-            .filter(|(_, member)| member.state != State::Ended)
-            .map(|(number, member)| (number as u32, member.wave.pc, member.wave.exec()))
     }
 }

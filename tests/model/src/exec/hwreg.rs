@@ -5,6 +5,7 @@
 
 use super::context::Context;
 use super::status;
+use super::valu::exceptions::EXCP_EN;
 use super::wave::Wave;
 use crate::Target;
 use crate::isa::ir::sgpr;
@@ -34,6 +35,18 @@ const STATUS_USER: u32 = status::SCC | 3 << 3;
 fn field(imm: u32) -> (u32, u32, u32) {
     let bits = (imm >> 11 & 31) + 1;
     (imm & 63, imm >> 6 & 31, if bits == 32 { !0 } else { (1 << bits) - 1 })
+}
+
+/// Whether the operand names TRAPSTS, in its arithmetic exceptions.
+pub(super) fn names_trapsts(imm: u32) -> bool {
+    let (register, shift, _) = field(imm);
+    register == TRAPSTS && shift < 7
+}
+
+/// Whether the operand names bits of MODE that enable traps of arithmetic exceptions.
+pub(super) fn names_exception_enables(imm: u32) -> bool {
+    let (register, shift, mask) = field(imm);
+    register == MODE && mask << shift & EXCP_EN != 0
 }
 
 /// STATUS with the computed bits.

@@ -6,6 +6,7 @@
 use super::context::Env;
 use super::gws::Waiting;
 use super::launch::{Launch, Part, ScratchSetup};
+use super::observe::undefined;
 use super::status;
 use super::wave::{Wave, hidden};
 use crate::Target;
@@ -143,9 +144,9 @@ impl Setup {
         slot: Option<u32>,
     ) {
         if cfg!(debug_assertions) {
-            w.s[..usize::from(sgpr::VCC_LO)].fill(0xdead_5c1a);
+            w.s[..usize::from(sgpr::VCC_LO)].fill(undefined::SCALAR);
             for row in w.v.iter_mut().take(usize::from(self.vgprs)) {
-                row.fill(0xdead_7ec0);
+                row.fill(undefined::VECTOR);
             }
         }
         w.s[usize::from(sgpr::VCC_LO)..].fill(0);

@@ -1,12 +1,14 @@
 //! One launch while it runs: which workgroups are left, resident, parked.
 
-use std::collections::{HashMap, VecDeque};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
 
 use super::group::Group;
 use super::init::Setup;
 use super::launch::{Launch, Listener, Outcome};
+use super::observe::JobWatch;
 
 /// Waves a large chip holds: the limit of resident waves of a launch.
 const RESIDENT_WAVES: u64 = 4096;
@@ -53,20 +55,6 @@ impl AnyGroup {
             Self::Wave64(group) => (group.xcc, group.slots().collect()),
         }
     }
-
-    pub(super) fn place(&self) -> [u32; 3] {
-        match self {
-            Self::Wave32(group) => group.place,
-            Self::Wave64(group) => group.place,
-        }
-    }
-
-    pub(super) fn places(&self) -> Vec<(u32, u64, u64)> {
-        match self {
-            Self::Wave32(group) => group.places().collect(),
-            Self::Wave64(group) => group.places().collect(),
-        }
-    }
 }
 
 /// A resident workgroup that no worker runs now.
@@ -74,6 +62,22 @@ impl AnyGroup {
 struct Parked {
     group: AnyGroup,
     asleep: bool,
+}
+
+/// A workgroup that the watchdog looks at.
+#[derive(Debug)]
+pub(super) struct Resident {
+    pub(super) group: AnyGroup,
+    /// It can never run again.
+    pub(super) stuck: bool,
+}
+
+/// Bits of [`Job::held`].
+mod hold {
+    /// Its queue is off the hardware.
+    pub(super) const PAUSED: u8 = 1;
+    /// The watchdog looks at it.
+    pub(super) const EXAMINED: u8 = 2;
 }
 
 /// What a worker does next for a launch.
@@ -109,18 +113,30 @@ pub(super) struct Job {
     pub(super) launch: Launch,
     pub(super) setup: Setup,
     pub(super) listener: Arc<dyn Listener>,
+    /// Where it is watched.
+    watch: Option<JobWatch>,
+    /// Where it is not, but has to be for the sake of arithmetic exceptions.
+    exceptions_watch: OnceLock<JobWatch>,
+    /// Whether arithmetic exceptions are recorded; decided before its first instruction.
+    exceptions: OnceLock<bool>,
     slots: Option<Arc<Slots>>,
     resident_limit: u64,
     /// No worker starts or continues anything: cancelled, or faulted and waiting for that.
     stopped: AtomicBool,
     cancelled: AtomicBool,
     faulted: AtomicBool,
-    /// No worker starts or continues anything until it is resumed.
-    paused: AtomicBool,
+    /// No worker starts or continues anything until it is resumed: bits of [`hold`].
+    held: AtomicU8,
     /// Instructions executed so far.
     pub(super) instructions: AtomicU64,
-    /// Whether the instruction budget was reported.
-    pub(super) budget_reported: AtomicBool,
+    /// When it was launched.
+    pub(super) started: Instant,
+    /// The watchdog wants to know where its waves are.
+    pub(super) overdue: AtomicBool,
+    /// The watchdog has looked.
+    pub(super) examined: AtomicBool,
+    /// Instructions at which waves halted.
+    halts: Mutex<HashSet<u64>>,
     state: Mutex<State>,
 }
 
@@ -133,6 +149,7 @@ impl Job {
         launch: Launch,
         listener: Arc<dyn Listener>,
         slots: Option<Arc<Slots>>,
+        watch: Option<JobWatch>,
     ) -> Self {
         let setup = Setup::new(&launch);
         let total = setup.total();
@@ -148,16 +165,44 @@ impl Job {
             launch,
             setup,
             listener,
+            watch,
+            exceptions_watch: OnceLock::new(),
+            exceptions: OnceLock::new(),
             slots,
             resident_limit,
             stopped: AtomicBool::new(false),
             cancelled: AtomicBool::new(false),
             faulted: AtomicBool::new(false),
-            paused: AtomicBool::new(false),
+            held: AtomicU8::new(0),
             instructions: AtomicU64::new(0),
-            budget_reported: AtomicBool::new(false),
+            started: Instant::now(),
+            overdue: AtomicBool::new(false),
+            examined: AtomicBool::new(false),
+            halts: Mutex::default(),
             state: Mutex::new(State { waiting, ..State::default() }),
         }
+    }
+
+    /// Who watches it.
+    pub(super) fn watch(&self) -> Option<&JobWatch> {
+        self.watch.as_ref().or_else(|| self.exceptions_watch.get())
+    }
+
+    /// Whether arithmetic exceptions are recorded.
+    pub(super) fn records_exceptions(&self) -> bool {
+        self.exceptions.get() == Some(&true)
+    }
+
+    /// Decides whether arithmetic exceptions are recorded, if that was not done: by the launch
+    /// registers, or else as `code` says. True when the launch is watched from now on and was not.
+    pub(super) fn decide(&self, code: impl FnOnce() -> bool) -> bool {
+        let before = self.watch().is_some();
+        let enabled = self.launch.rsrc2 >> 24 & 0x7f != 0;
+        let records = *self.exceptions.get_or_init(|| enabled || code());
+        if records && self.watch.is_none() {
+            self.exceptions_watch.get_or_init(|| JobWatch::quiet(&self.launch));
+        }
+        !before && self.watch().is_some()
     }
 
     /// Takes work and counts the worker in, unless it is [`Work::Asleep`] or [`Work::Nothing`].
@@ -268,6 +313,11 @@ impl Job {
         Some(Outcome::Cancelled)
     }
 
+    /// Whether no wave was reported that halted at this instruction.
+    pub(super) fn is_new_halt(&self, pc: u64) -> bool {
+        lock(&self.halts).insert(pc)
+    }
+
     /// Asks workers to stop. The outcome comes from a worker.
     pub(super) fn cancel(&self) {
         self.cancelled.store(true, Ordering::Release);
@@ -281,12 +331,75 @@ impl Job {
     }
 
     pub(super) fn is_stopped(&self) -> bool {
-        self.stopped.load(Ordering::Acquire) || self.paused.load(Ordering::Acquire)
+        self.stopped.load(Ordering::Acquire) || self.held.load(Ordering::Acquire) != 0
     }
 
     /// Asks workers to leave, or lets them in again.
     pub(super) fn set_paused(&self, paused: bool) {
-        self.paused.store(paused, Ordering::Release);
+        self.set_held(hold::PAUSED, paused);
+    }
+
+    fn set_held(&self, bit: u8, held: bool) {
+        if held {
+            self.held.fetch_or(bit, Ordering::AcqRel);
+        } else {
+            self.held.fetch_and(!bit, Ordering::AcqRel);
+        }
+    }
+
+    /// Whether the watchdog is to look now.
+    pub(super) fn wants_examination(&self) -> bool {
+        self.overdue.load(Ordering::Acquire) && !self.examined.load(Ordering::Acquire)
+    }
+
+    /// Whether nothing of it can ever go on, though it has not ended.
+    pub(super) fn is_stuck(&self) -> bool {
+        let state = lock(&self.state);
+        !state.finished
+            && state.inside == 0
+            && state.parked.is_empty()
+            && !state.stuck.is_empty()
+            && !self.is_stopped()
+            && (state.waiting.is_empty() || state.resident >= self.resident_limit)
+    }
+
+    /// Takes all resident workgroups out once no worker is in any, and how many wait to be started.
+    /// Workers stay out until [`Job::put_all`], and whoever took them counts as one that is in. `None`: a worker did not leave within two seconds.
+    pub(super) fn take_all(&self) -> Option<(Vec<Resident>, u64)> {
+        self.set_held(hold::EXAMINED, true);
+        let start = Instant::now();
+        loop {
+            let mut state = lock(&self.state);
+            if state.inside == 0 {
+                state.inside = 1; // whoever looks at them
+                let waiting = state.waiting.iter().map(|range| range.end - range.start).sum();
+                let parked =
+                    state.parked.drain(..).map(|p| Resident { group: p.group, stuck: false });
+                let mut all: Vec<Resident> = parked.collect();
+                all.extend(state.stuck.drain(..).map(|group| Resident { group, stuck: true }));
+                return Some((all, waiting));
+            }
+            drop(state);
+            if start.elapsed() > Duration::from_secs(2) {
+                self.set_held(hold::EXAMINED, false);
+                return None;
+            }
+            std::thread::yield_now();
+        }
+    }
+
+    /// Puts workgroups back. [`Job::leave`] is to follow.
+    pub(super) fn put_all(&self, groups: Vec<Resident>) {
+        let mut state = lock(&self.state);
+        for Resident { group, stuck } in groups {
+            if stuck {
+                state.stuck.push(group);
+            } else {
+                state.parked.push_back(Parked { group, asleep: false });
+            }
+        }
+        drop(state);
+        self.set_held(hold::EXAMINED, false);
     }
 
     /// Whether no worker is inside, and none comes while the launch is paused.
@@ -299,18 +412,6 @@ impl Job {
         lock(&self.state).finished
     }
 
-    /// Where the waves of parked workgroups are: group, wave, program counter, EXEC.
-    pub(super) fn parked_places(&self) -> Vec<([u32; 3], u32, u64, u64)> {
-        let state = lock(&self.state);
-        let groups = state.parked.iter().map(|parked| &parked.group).chain(&state.stuck);
-        groups
-            .flat_map(|group| {
-                let place = group.place();
-                group.places().into_iter().map(move |(wave, pc, exec)| (place, wave, pc, exec))
-            })
-            .collect()
-    }
-
     /// Whether a worker could find something to do, now or after a nap.
     pub(super) fn has_work(&self) -> bool {
         let state = lock(&self.state);
@@ -319,6 +420,9 @@ impl Job {
         }
         if self.cancelled.load(Ordering::Acquire) {
             return state.inside == 0;
+        }
+        if self.wants_examination() && !self.is_stopped() {
+            return true;
         }
         !self.is_stopped()
             && (!state.parked.is_empty()

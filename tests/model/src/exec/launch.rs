@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::gws::Gws;
+use super::observe::FindingKind;
 use crate::Target;
 use crate::memory::AddressSpace;
 
@@ -157,10 +158,15 @@ pub enum Cause {
     },
     /// The wave halted itself (s_sethalt, or an exception without a handler).
     Halted,
-    /// The launch used up its instruction budget.
+    /// The launch is over a limit of the watchdog, and its waves still get somewhere.
     Budget,
-    /// Every wave that is left waits at a barrier that cannot be reached.
+    /// Every wave that is left waits: at a barrier that others do not reach, halted, at a global wave
+    /// sync resource, or asleep between looks at memory that nobody changes.
     Deadlock,
+    /// Waves execute and come to the same state again without having changed memory.
+    Livelock,
+    /// Watching found something wrong: [`crate::exec::observe`].
+    Finding(FindingKind),
     /// The executor itself failed; the launch was cancelled.
     Internal,
 }

@@ -1,5 +1,7 @@
 //! The local data share of one workgroup.
 
+use super::observe::undefined;
+
 /// LDS bytes; every access is checked: out of range reads zero and drops writes.
 ///
 /// One thread runs a workgroup at a time, so nothing here is atomic.
@@ -18,8 +20,13 @@ impl Lds {
         let bytes = (bytes as usize).next_multiple_of(GRANULE);
         self.bytes.resize(bytes, 0);
         if cfg!(debug_assertions) {
-            self.bytes.fill(0xad);
+            self.bytes.fill(undefined::LDS);
         }
+    }
+
+    /// Fills all of it.
+    pub(super) fn fill(&mut self, byte: u8) {
+        self.bytes.fill(byte);
     }
 
     /// Allocated bytes.

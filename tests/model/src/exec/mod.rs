@@ -14,6 +14,8 @@ mod control;
 mod dispatch;
 mod ds;
 mod engine;
+mod examine;
+mod excepts;
 mod fidelity;
 mod flat;
 mod group;
@@ -24,6 +26,7 @@ mod job;
 mod launch;
 mod lds;
 mod mubuf;
+pub mod observe;
 mod run;
 mod salu;
 mod scratch;
@@ -34,6 +37,7 @@ mod tests;
 mod trap;
 pub mod valu;
 mod vskip;
+mod watchdog;
 mod wave;
 mod worker;
 
@@ -47,6 +51,7 @@ pub use launch::{
     Apertures, Cause, Diagnosis, Launch, Listener, MemoryFault, Outcome, Part, ScratchSetup,
     TrapSetup,
 };
+pub use watchdog::Watchdog;
 pub use wave::{Code, Wave, hidden};
 
 use crate::Target;

@@ -136,7 +136,11 @@ pub(super) fn run<const N: usize, const FAST: bool>(
 
 /// The instructions that are not worth code in the loop.
 #[inline(never)]
-fn called<const N: usize>(w: &mut Wave<N>, i: &Inst, cx: &mut Context<'_>) -> Result<(), Trouble> {
+pub(super) fn called<const N: usize>(
+    w: &mut Wave<N>,
+    i: &Inst,
+    cx: &mut Context<'_>,
+) -> Result<(), Trouble> {
     let result = ds::step(w, i, cx)
         .or_else(|| flat::step_called(w, i, cx))
         .or_else(|| mubuf::step(w, i, cx))

@@ -53,6 +53,13 @@ pub(super) fn raise<const N: usize>(
     None
 }
 
+/// An arithmetic exception whose trap is enabled, seen before the instruction at `pc`. True: a handler
+/// was entered, `w.pc` is its address.
+#[cold]
+pub(super) fn arithmetic<const N: usize>(w: &mut Wave<N>, cx: &Context<'_>, pc: u64) -> bool {
+    enter(w, cx, 0, pc)
+}
+
 /// Enters the second-level handler, if one is installed and the wave is not in it already.
 fn enter<const N: usize>(w: &mut Wave<N>, cx: &Context<'_>, id: u32, pc: u64) -> bool {
     let Some(trap) = cx.env.trap else { return false };

@@ -6,10 +6,13 @@ use std::sync::{Arc, Weak};
 use super::code::CodeCache;
 use super::context::{Context, Trouble};
 use super::dispatch::Runners;
+use super::examine::Examination;
 use super::group::{Group, Halted, Left, SLICE};
-use super::job::{AnyGroup, Job, Work};
-use super::launch::{Cause, Diagnosis, MemoryFault, Outcome};
+use super::job::{AnyGroup, Job, Resident, Work};
+use super::launch::{Cause, Diagnosis, Launch, MemoryFault, Outcome};
 use super::lds::Lds;
+use super::observe::Watcher;
+use super::watchdog::{Sight, Watchdog};
 use crate::Target;
 use crate::memory::{AddressSpace, View};
 
@@ -19,6 +22,7 @@ struct Decoded {
     memory: Weak<AddressSpace>,
     target: Target,
     wave_size: u32,
+    watched: bool,
     cache: CodeCache,
 }
 
@@ -53,18 +57,29 @@ impl Worker {
     }
 
     /// Index of the code cache of an address space; those of dead ones are dropped.
-    fn cache(&mut self, memory: &Arc<AddressSpace>, target: Target, wave_size: u32) -> usize {
+    fn cache(&mut self, job: &Job) -> usize {
+        self.cache_for(job, job.watch().is_some())
+    }
+
+    /// As [`Worker::cache`], of code that is watched or not.
+    fn cache_for(&mut self, job: &Job, watched: bool) -> usize {
+        let Launch { target, wave_size, ref memory, .. } = job.launch;
         let matches = |entry: &Decoded| {
             entry.target == target
                 && entry.wave_size == wave_size
+                && entry.watched == watched
                 && std::ptr::eq(entry.memory.as_ptr(), Arc::as_ptr(memory))
         };
         if let Some(at) = self.decoded.iter().position(matches) {
             return at;
         }
         self.decoded.retain(|entry| entry.memory.strong_count() != 0);
-        let cache = CodeCache::new(target, wave_size);
-        self.decoded.push(Decoded { memory: Arc::downgrade(memory), target, wave_size, cache });
+        let cache = match watched {
+            true => CodeCache::watched(target, wave_size),
+            false => CodeCache::new(target, wave_size),
+        };
+        let memory = Arc::downgrade(memory);
+        self.decoded.push(Decoded { memory, target, wave_size, watched, cache });
         self.decoded.len() - 1
     }
 
@@ -73,9 +88,12 @@ impl Worker {
         &mut self,
         job: &Job,
         acquires: &AtomicU64,
-        budget: Option<u64>,
+        watchdog: Option<&Watchdog>,
         wake: bool,
     ) -> Slice {
+        if watchdog.is_some() && job.wants_examination() {
+            return self.examine(job, acquires);
+        }
         let work = match job.take(wake) {
             Work::Asleep => return Slice::Asleep,
             Work::Nothing => return finish(job, job.settle()),
@@ -84,17 +102,77 @@ impl Worker {
         let mut report = Report::default();
         let done = self.run(job, acquires, work, &mut report);
         // The page table is unlocked here: listeners may map and unmap.
-        report.deliver(job, budget);
+        report.deliver(job);
         finish(job, job.leave(done));
+        if watchdog.is_some_and(|watchdog| watchdog.barks(job)) {
+            return self.examine(job, acquires);
+        }
+        Slice::Ran
+    }
+
+    /// Looks where the waves of a launch are and what they do, and tells its listener.
+    #[cold]
+    fn examine(&mut self, job: &Job, acquires: &AtomicU64) -> Slice {
+        let Some((groups, waiting)) = job.take_all() else { return Slice::Ran };
+        job.examined.store(true, Ordering::Release);
+        let mut report = Report::default();
+        let at = self.cache_for(job, true);
+        let Some(Decoded { cache, .. }) = self.decoded.get_mut(at) else { return Slice::Ran };
+        let mut examination = Examination {
+            job,
+            sight: Sight { standing: Vec::new(), unseen: 0, waiting },
+            kept: Vec::new(),
+            done: 0,
+            executed: 0,
+            looked_at: 0,
+        };
+        let view = job.launch.memory.view();
+        cache.refresh(acquires.load(Ordering::Acquire), job.launch.memory.generation());
+        let mut cx = Context {
+            env: &job.setup.env,
+            view,
+            lds: Lds::default(),
+            cache,
+            slot: 0,
+            interrupts: Vec::new(),
+            gws: job.launch.gws.as_deref(),
+            acquires,
+        };
+        let mut watcher = job.watch().map(|watch| Watcher::new(watch, job.records_exceptions()));
+        for Resident { group, stuck } in groups {
+            match group {
+                AnyGroup::Wave32(group) => {
+                    examination.look(group, stuck, &mut cx, &mut report, &mut watcher);
+                }
+                AnyGroup::Wave64(group) => {
+                    examination.look(group, stuck, &mut cx, &mut report, &mut watcher);
+                }
+            }
+        }
+        if let Some(watcher) = watcher {
+            report.diagnoses.extend(watcher.finish(&mut cx));
+        }
+        report.diagnoses.push(examination.sight.diagnosis(job, &mut cx.view));
+        report.interrupts = std::mem::take(&mut cx.interrupts);
+        drop(cx);
+        self.executed += examination.executed;
+        job.instructions.fetch_add(examination.executed, Ordering::Relaxed);
+        job.put_all(examination.kept);
+        report.deliver(job);
+        finish(job, job.leave(examination.done));
         Slice::Ran
     }
 
     /// Runs work with the page table locked; returns the number of workgroups that ended.
     fn run(&mut self, job: &Job, acquires: &AtomicU64, work: Work, report: &mut Report) -> u64 {
-        let at = self.cache(&job.launch.memory, job.launch.target, job.launch.wave_size);
+        let at = self.cache(job);
         let Some(Decoded { cache, .. }) = self.decoded.get_mut(at) else { return 0 };
-        let view = job.launch.memory.view();
+        let mut view = job.launch.memory.view();
         cache.refresh(acquires.load(Ordering::Acquire), job.launch.memory.generation());
+        if job.decide(|| cache.asks_for_exceptions(job.launch.entry, &mut view)) {
+            drop(view);
+            return self.run(job, acquires, work, report);
+        }
         let mut cx = Context {
             env: &job.setup.env,
             view,
@@ -110,6 +188,7 @@ impl Worker {
             runners: self.runners,
             halted: Vec::new(),
             report,
+            watcher: job.watch().map(|watch| Watcher::new(watch, job.records_exceptions())),
             done: 0,
             executed: 0,
         };
@@ -127,6 +206,9 @@ impl Worker {
             Work::Asleep | Work::Nothing => {}
         }
         let (done, executed) = (session.done, session.executed);
+        if let Some(watcher) = session.watcher.take() {
+            session.report.diagnoses.extend(watcher.finish(&mut cx));
+        }
         self.executed += executed;
         job.instructions.fetch_add(executed, Ordering::Relaxed);
         report.interrupts = cx.interrupts;
@@ -146,7 +228,7 @@ fn finish(job: &Job, outcome: Option<Outcome>) -> Slice {
 }
 
 /// The two wave sizes, as far as the worker treats them differently.
-trait Sized2 {
+pub(super) trait Sized2 {
     fn runner(runners: &Runners) -> fn(&mut Self, &mut Context<'_>, &mut Vec<Halted>) -> Left;
     fn wrap(self) -> AnyGroup;
 }
@@ -175,6 +257,7 @@ struct Session<'a> {
     runners: Runners,
     halted: Vec<Halted>,
     report: &'a mut Report,
+    watcher: Option<Watcher<'a>>,
     done: u64,
     executed: u64,
 }
@@ -193,13 +276,25 @@ impl Session<'_> {
         while next < range.end {
             let pause =
                 self.executed >= SLICE || self.job.is_stopped() || !cx.interrupts.is_empty();
-            let slots = if pause { None } else { self.job.take_slots(next) };
+            let setup = &self.job.setup;
+            let number = match &self.watcher {
+                Some(watcher) => watcher.number(next, setup.total()),
+                None => next,
+            };
+            let slots = if pause { None } else { self.job.take_slots(number) };
             let Some(slots) = slots else {
                 self.job.put_back(next..range.end);
                 return;
             };
             let mut group = spare.pop().unwrap_or_else(Group::new);
-            group.start(&self.job.setup, next, slots.into_iter());
+            group.start(setup, number, slots.iter().copied());
+            if let Some(watcher) = &self.watcher {
+                if watcher.poisons() {
+                    group.poison();
+                    group.start(setup, number, slots.iter().copied());
+                }
+                watcher.started(&mut group, number);
+            }
             next += 1;
             self.run(group, cx, spare);
         }
@@ -215,11 +310,13 @@ impl Session<'_> {
         Group<N>: Sized2,
     {
         let before = group.instructions;
-        let left = Group::<N>::runner(&self.runners)(&mut group, cx, &mut self.halted);
+        let left = match &mut self.watcher {
+            Some(watcher) => group.run_watched(cx, &mut self.halted, watcher),
+            None => Group::<N>::runner(&self.runners)(&mut group, cx, &mut self.halted),
+        };
         self.executed += group.instructions - before;
         for halted in self.halted.drain(..) {
-            let diagnosis = diagnose(self.job, group.place, halted, &mut cx.view);
-            self.report.diagnoses.push(diagnosis);
+            self.report.diagnoses.extend(diagnose(self.job, group.place, halted, &mut cx.view));
         }
         match left {
             Left::Done => {
@@ -244,22 +341,16 @@ impl Session<'_> {
 
 /// What listeners are told after a slice.
 #[derive(Debug, Default)]
-struct Report {
+pub(super) struct Report {
     interrupts: Vec<(u32, bool)>,
-    diagnoses: Vec<Diagnosis>,
-    fault: Option<MemoryFault>,
+    pub(super) diagnoses: Vec<Diagnosis>,
+    pub(super) fault: Option<MemoryFault>,
 }
 
 impl Report {
-    fn deliver(&self, job: &Job, budget: Option<u64>) {
+    fn deliver(&self, job: &Job) {
         for diagnosis in &self.diagnoses {
             job.listener.diagnosis(diagnosis);
-        }
-        if let Some(budget) = budget
-            && job.instructions.load(Ordering::Relaxed) > budget
-            && !job.budget_reported.swap(true, Ordering::AcqRel)
-        {
-            job.listener.diagnosis(&over_budget(job, budget));
         }
         for &(data, privileged) in &self.interrupts {
             job.listener.interrupt(data, privileged);
@@ -270,8 +361,16 @@ impl Report {
     }
 }
 
-/// A report about a wave that halted.
-fn diagnose(job: &Job, group: [u32; 3], halted: Halted, view: &mut View<'_>) -> Diagnosis {
+/// A report about a wave that halted; nothing if another one did at the same instruction.
+pub(super) fn diagnose(
+    job: &Job,
+    group: [u32; 3],
+    halted: Halted,
+    view: &mut View<'_>,
+) -> Option<Diagnosis> {
+    if !job.is_new_halt(halted.pc) {
+        return None;
+    }
     let words = CodeCache::words_at(halted.pc, view);
     let (cause, what) = match halted.trouble {
         None => (Cause::Halted, "halted".to_owned()),
@@ -285,7 +384,7 @@ fn diagnose(job: &Job, group: [u32; 3], halted: Halted, view: &mut View<'_>) -> 
         "{}: wave {} of group {group:?} {what} at {:#x} (entry {offset:+#x}), words {words:08x?}",
         job.launch.target, halted.wave, halted.pc,
     );
-    Diagnosis {
+    Some(Diagnosis {
         cause,
         target: job.launch.target,
         pc: halted.pc,
@@ -295,34 +394,5 @@ fn diagnose(job: &Job, group: [u32; 3], halted: Halted, view: &mut View<'_>) -> 
         wave: halted.wave,
         exec: halted.exec,
         text,
-    }
-}
-
-/// A report about a launch that runs longer than its user expects.
-fn over_budget(job: &Job, budget: u64) -> Diagnosis {
-    let places = job.parked_places();
-    let text = format!(
-        "{}: kernel at {:#x} has executed more than {budget} instructions; resident waves: {}",
-        job.launch.target,
-        job.launch.entry,
-        places
-            .iter()
-            .take(16)
-            .map(|(group, wave, pc, exec)| format!("{group:?}/{wave} at {pc:#x} exec {exec:#x}"))
-            .collect::<Vec<_>>()
-            .join(", "),
-    );
-    let (group, wave, pc, exec) =
-        places.first().copied().unwrap_or(([0; 3], 0, job.launch.entry, 0));
-    Diagnosis {
-        cause: Cause::Budget,
-        target: job.launch.target,
-        pc,
-        entry: job.launch.entry,
-        words: Vec::new(),
-        group,
-        wave,
-        exec,
-        text,
-    }
+    })
 }

@@ -34,6 +34,7 @@ use process::{FIRST_MMAP_OFFSET, Process, ProcessDevice};
 use crate::builder::{Builder, Config};
 use crate::diagnostics::{Diagnostic, Diagnostics};
 use crate::event::Events;
+use crate::exec::observe::Report;
 use crate::fault::FaultPlan;
 use crate::gpu::GpuInfo;
 use crate::profile::Profile;
@@ -155,6 +156,11 @@ impl Model {
         self.diagnostics.unmodelled()
     }
 
+    /// What watching showed so far: [`Builder::watch`]. `None` where nothing is watched.
+    pub fn report(&self) -> Option<Report> {
+        self.config.observer.as_ref().map(|observer| observer.report())
+    }
+
     /// Lets the GPUs of a stepped model advance a little. True while there is more to do.
     pub fn step(&self) -> bool {
         let runner = self.lock().processes.get(&std::process::id()).map(|p| Arc::clone(&p.runner));
@@ -213,6 +219,8 @@ impl Model {
                     Arc::clone(&debug),
                     Arc::clone(&self.diagnostics),
                     Arc::clone(&self.config.faults),
+                    self.config.observer.clone(),
+                    self.config.watchdog,
                 );
                 // What cannot be mapped at a plain offset gets one that no region has.
                 let next_mmap_offset = if arena.is_plain() { 1 << 52 } else { FIRST_MMAP_OFFSET };

@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 use super::{Device, Progress, Queue, Tunables};
 use crate::diagnostics::Diagnostics;
 use crate::event::Events;
-use crate::exec::Engine;
+use crate::exec::observe::Observer;
+use crate::exec::{Engine, Watchdog};
 use crate::fault::FaultPlan;
 use crate::kernel::Debug;
 
@@ -45,6 +46,8 @@ pub(crate) struct Runner {
     events: Arc<Events>,
     diagnostics: Arc<Diagnostics>,
     faults: Arc<FaultPlan>,
+    observer: Option<Arc<Observer>>,
+    watchdog: Watchdog,
     debug: Arc<Debug>,
     late: Mutex<Vec<Late>>,
     /// Some queue waits for a word in memory.
@@ -60,6 +63,7 @@ pub(crate) struct Runner {
 
 impl Runner {
     /// A runner without queues. Threads start with the first queue.
+    #[allow(clippy::too_many_arguments)] // what a process is made of
     pub(crate) fn new(
         stepped: bool,
         suspends_bad_queues: bool,
@@ -68,6 +72,8 @@ impl Runner {
         debug: Arc<Debug>,
         diagnostics: Arc<Diagnostics>,
         faults: Arc<FaultPlan>,
+        observer: Option<Arc<Observer>>,
+        watchdog: Watchdog,
     ) -> Arc<Self> {
         let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get());
         let workers = if stepped { 0 } else { workers.unwrap_or(cores - 1).max(1) };
@@ -80,6 +86,8 @@ impl Runner {
             events,
             diagnostics,
             faults,
+            observer,
+            watchdog,
             debug,
             late: Mutex::default(),
             waited_for: AtomicBool::new(false),
@@ -93,7 +101,14 @@ impl Runner {
     }
 
     pub(super) fn engine(&self) -> &Engine {
-        self.engine.get_or_init(|| Engine::new(self.workers))
+        self.engine.get_or_init(|| {
+            let engine = Engine::new(self.workers);
+            engine.set_watchdog(self.watchdog);
+            if let Some(observer) = &self.observer {
+                engine.observe(Arc::clone(observer));
+            }
+            engine
+        })
     }
 
     pub(super) fn events(&self) -> &Events {
@@ -252,6 +267,11 @@ impl Runner {
             progress = progress.max(queue.advance(self));
         }
         self.waited_for.store(progress == Progress::Waiting, Ordering::Release);
+        if self.watchdog.time.is_some()
+            && let Some(engine) = self.engine.get()
+        {
+            engine.check_watchdog();
+        }
         if self.deliver() { progress.max(Progress::Waiting) } else { progress }
     }
 

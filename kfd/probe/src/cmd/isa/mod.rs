@@ -40,8 +40,21 @@ struct KernelRow {
     wave_size: u32,
     /// Calls or jumps through registers: what they lead to is counted in `object` only.
     has_indirect_calls: bool,
+    /// The first instruction of each class that is not exact whose result can get to memory, an
+    /// address or a branch.
+    inexact: Vec<InexactRow>,
     #[serde(flatten)]
     code: CodeRow,
+}
+
+#[derive(Serialize)]
+struct InexactRow {
+    /// tolerance, approximated or missing.
+    class: &'static str,
+    name: String,
+    address: String,
+    /// Where its result can get; none when it goes nowhere.
+    reaches: Vec<&'static str>,
 }
 
 #[derive(Default, Serialize)]
@@ -165,6 +178,20 @@ impl Report for Isa {
                 out,
                 "{name} calls through registers: its counts are without those functions"
             )?;
+        }
+        for kernel in &self.kernels {
+            for row in &kernel.inexact {
+                let (name, class) = (&kernel.name, row.class);
+                let reaches = match row.reaches.is_empty() {
+                    true => "nothing".to_owned(),
+                    false => row.reaches.join(", "),
+                };
+                writeln!(
+                    out,
+                    "{name}: {class}: {} at {} reaches {reaches}",
+                    row.name, row.address
+                )?;
+            }
         }
         for bad in &self.object.undecodable {
             writeln!(out, "{}: {} is no instruction: {}", bad.address, bad.word, bad.problem)?;

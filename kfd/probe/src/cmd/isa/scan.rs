@@ -8,9 +8,11 @@ use hsaco::{CodeObject, Kernel};
 use kfd_model::Target;
 use kfd_model::exec::{Fidelity, fidelity};
 use kfd_model::isa::ir::Inst;
-use kfd_model::isa::{DecodeError, Op, Pools, decode, print};
+use kfd_model::isa::{
+    self, DecodeError, Decoded, Effects, Inexact, Instruction, Op, Pools, decode, print,
+};
 
-use super::{CodeRow, KernelRow, Line, Opcode, Undecodable};
+use super::{CodeRow, InexactRow, KernelRow, Line, Opcode, Undecodable};
 
 /// Undecodable words that are listed.
 const LISTED: usize = 100;
@@ -36,11 +38,45 @@ struct Counter {
     target: Target,
     counts: BTreeMap<&'static str, (Op, u64)>,
     row: CodeRow,
+    /// What each instruction touches, by address.
+    code: BTreeMap<(u64, u8), (Op, Effects)>,
 }
 
 impl Counter {
     fn new(target: Target) -> Self {
-        Self { target, counts: BTreeMap::new(), row: CodeRow::default() }
+        Self { target, counts: BTreeMap::new(), row: CodeRow::default(), code: BTreeMap::new() }
+    }
+
+    /// Keeps what an instruction touches.
+    fn keep(&mut self, address: u64, decoded: &Decoded, wave_size: u32) {
+        self.code.insert((address, 0), (decoded.inst.op, decoded.effects(wave_size)));
+        if let (Some(pair), Some(effects)) = (decoded.pair, decoded.pair_effects(wave_size)) {
+            self.code.insert((address, 1), (pair.op, effects));
+        }
+    }
+
+    /// Of each class that is not exact, the first instruction whose result can get anywhere that
+    /// matters; the first of all where none can.
+    fn inexact(&self) -> Vec<InexactRow> {
+        let code: Vec<Instruction> = self
+            .code
+            .iter()
+            .map(|(&(address, _), &(op, effects))| (address, op, effects))
+            .collect();
+        let found = isa::inexact(self.target, &code);
+        let classes = ["tolerance", "approximated", "missing"];
+        let of = |class| {
+            let is = |found: &&Inexact| fidelity(self.target, found.op).class() == class;
+            let mut reaching = found.iter().filter(is).filter(|found| !found.reaches.is_empty());
+            let first = reaching.next().or_else(|| found.iter().find(is))?;
+            Some(InexactRow {
+                class,
+                name: first.op.name_on(self.target).to_owned(),
+                address: format!("{:#x}", first.address),
+                reaches: first.reaches.iter().map(|reach| reach.name()).collect(),
+            })
+        };
+        classes.into_iter().filter_map(of).collect()
     }
 
     fn count(&mut self, inst: &Inst) {
@@ -144,6 +180,7 @@ pub fn kernel(object: &CodeObject<'_>, kernel: &Kernel<'_>, target: Target) -> K
             let inst = decoded.inst;
             let length = usize::from(inst.words);
             counter.instruction(&inst, decoded.pair.as_ref(), length);
+            counter.keep(address, &decoded, wave_size);
             let after = address + length as u64 * 4;
             let jump = after.wrapping_add_signed(i64::from(inst.imm));
             match next(inst.op) {
@@ -168,6 +205,7 @@ pub fn kernel(object: &CodeObject<'_>, kernel: &Kernel<'_>, target: Target) -> K
         entry: format!("{:#x}", kernel.entry_vaddr()),
         wave_size,
         has_indirect_calls,
+        inexact: counter.inexact(),
         code: counter.finish(),
     }
 }

@@ -13,7 +13,7 @@ use kfd_probe::runner::{Outcome, RunError, Session, Verdict, run_case};
 
 use super::device::{self, Device};
 use super::machine::Machine;
-use crate::cli::SelftestArgs;
+use crate::cli::{DeviceArgs, SelftestArgs};
 use crate::exit::{Code, Failure, chain};
 use crate::render::Output;
 pub use report::SavedReport;
@@ -26,7 +26,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 pub fn run(args: &SelftestArgs, out: &Output) -> Result<Code, Failure> {
     // Read first: a bad file should not cost a run.
     let earlier = args.compare.as_deref().map(SavedReport::load).transpose()?;
-    let device = device::select_if(&args.device, has_programs)?;
+    let device = device::select_if(&watched(args), has_programs)?;
     let headline = out.line(&device.summary.headline());
     if args.report.is_none() {
         headline?; // with a report to write, a reader that went away stops nothing
@@ -44,6 +44,16 @@ pub fn run(args: &SelftestArgs, out: &Output) -> Result<Code, Failure> {
     }
     out.report("selftest", &selftest)?;
     Ok(if selftest.passed { Code::Passed } else { Code::Failed })
+}
+
+/// The device; what it executes is counted where there is a report to write it to.
+fn watched(args: &SelftestArgs) -> DeviceArgs {
+    let mut device = args.device.clone();
+    if args.report.is_some() && !device.hardware {
+        let watch = device.watch.take().unwrap_or_default();
+        device.watch = Some(format!("{watch},report"));
+    }
+    device
 }
 
 /// Refuses a device without a GPU that there are programs for.
@@ -88,12 +98,16 @@ fn collect(device: &Device, args: &SelftestArgs, timeout: Duration, out: &Output
     let totals = Totals::of(&rows);
     Selftest {
         device: device.summary.clone(),
-        passed: totals.run > 0 && totals.failed == 0 && totals.not_run == 0,
+        passed: totals.run > 0
+            && totals.failed == 0
+            && totals.not_run == 0
+            && device.findings() == 0,
         totals,
         seconds: start.elapsed().as_secs_f64(),
         gpus: rows,
         leaks: device.kfd.leaks().iter().map(|leak| format!("{leak:?}")).collect(),
         diagnostics: device.diagnostics(),
+        watched: device.watched(),
         machine: Machine::read(&device.kfd),
         differences: None,
     }

@@ -36,6 +36,9 @@ pub struct Selftest {
     pub leaks: Vec<String>,
     /// The software GPU's own words.
     pub diagnostics: Vec<String>,
+    /// What the software GPU saw while it executed: the honesty report and what it was told to look
+    /// for.
+    pub watched: Option<serde_json::Value>,
     /// Kernel, firmware, topology.
     pub machine: Machine,
     /// What is different from the report of `--compare`.

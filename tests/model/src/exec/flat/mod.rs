@@ -4,6 +4,7 @@ mod access;
 mod atomics;
 mod batch;
 mod hot;
+mod places;
 
 use super::atomic::Atomic;
 use super::context::{Context, Trouble};
@@ -14,6 +15,7 @@ use access::{load, load_addtid, load_d16, load_words, store, store_addtid, store
 use atomics::atomic;
 pub(super) use atomics::{lds_atomic, memory_atomic, operand};
 use hot::{hot_load, hot_load_wide, hot_store, hot_store_wide};
+pub(super) use places::places;
 
 /// Declares `step` and `implements` from one list.
 ///
@@ -198,7 +200,7 @@ pub(super) enum Part {
 
 /// Where a group of lanes goes.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Space {
+pub(super) enum Space {
     Global,
     Lds,
     Private,

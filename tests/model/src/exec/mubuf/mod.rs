@@ -137,6 +137,24 @@ buffer_semantics! { w, i, cx;
     }
 }
 
+/// Calls `each` with every active lane in range and the number and address of each dword, for those who watch.
+pub(super) fn places<const N: usize>(
+    w: &Wave<N>,
+    i: &Inst,
+    cx: &Context<'_>,
+    bytes: u32,
+    mut each: impl FnMut(usize, u8, u64),
+) {
+    let Ok(buffer) = Buffer::new(w, i, cx, bytes, false) else { return };
+    for k in 0..bytes.div_ceil(4) {
+        let accessed = accessed(w, i, &buffer, k);
+        let base = buffer.base.wrapping_add(u64::from(buffer.soffset));
+        for lane in (0..N).filter(|&lane| accessed.mask[lane] != 0) {
+            each(lane, k as u8, base.wrapping_add(u64::from(accessed.offset[lane])));
+        }
+    }
+}
+
 /// Bytes of an element.
 const fn bytes(part: Part) -> u32 {
     match part {

@@ -65,6 +65,11 @@ fn offset<const N: usize>(w: &Wave<N>, i: &Inst, code: &Code) -> u64 {
     }
 }
 
+/// Where an access without a buffer descriptor goes, for those who watch.
+pub(super) fn place<const N: usize>(w: &Wave<N>, i: &Inst, code: &Code) -> u64 {
+    w.s64(base_register(i.src[0])).wrapping_add(offset(w, i, code)) & !3
+}
+
 #[inline(always)]
 fn base_register(src: Src) -> u8 {
     match src.kind() {

@@ -6,6 +6,7 @@
 
 mod across;
 mod dpp;
+pub(super) mod exceptions;
 mod fast;
 pub(super) mod fp;
 mod index;
