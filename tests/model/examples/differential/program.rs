@@ -189,7 +189,11 @@ fn meeting(r: &mut Random) -> String {
     match r.below(4) {
         0 => format!("LDS({to}, {from}, {}, {})", 2 * r.below(32) + 1, r.below(64)),
         1 => format!("LANE({to}, {from}, {}, {})", 2 * r.below(16) + 1, r.below(32)),
-        2 => format!("SUM({}, {}, {from})", r.below(4), r.pick(&["add", "or", "xor", "max"])),
+        // Each sum has an operation of its own: workgroups reach a phase in any order.
+        2 => {
+            let word = r.below(4) as usize;
+            format!("SUM({word}, {}, {from})", ["add", "or", "xor", "max"][word])
+        }
         _ => format!("LDS_SUM({to}, {from})"),
     }
 }
