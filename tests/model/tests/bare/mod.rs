@@ -13,7 +13,8 @@ use hsaco::kernarg::{Geometry, HiddenValues};
 use hsaco::{CodeObject, KernelProperties};
 use kfd_model::Target;
 use kfd_model::exec::{
-    Apertures, Diagnosis, Engine, Launch, Listener, MemoryFault, Outcome, Part, ScratchSetup, TrapSetup,
+    Apertures, Diagnosis, Engine, Launch, Listener, MemoryFault, Outcome, Part, ScratchSetup,
+    TrapSetup,
 };
 use kfd_model::memory::{Access, AddressSpace};
 use kfd_probe::programs::{Arg, Case, Results};
