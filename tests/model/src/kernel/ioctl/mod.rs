@@ -162,15 +162,16 @@ impl Argument for Memory<'_> {
 impl Model {
     /// `ioctl` on any file.
     pub(super) fn call(&self, file: FileId, request: u32, arg: &mut [u8]) -> Result<u32, Errno> {
-        let opener = match self.lock().files.get(file)? {
-            Kind::Kfd { pid } => *pid,
-            Kind::Render { gpu, .. } => {
-                let gpu = *gpu;
-                return self.drm_ioctl(gpu, request, arg);
-            }
+        // The lock is not held while the call is carried out.
+        let (opener, render) = match self.lock().files.get(file)? {
+            Kind::Kfd { pid } => (*pid, None),
+            Kind::Render { gpu, .. } => (0, Some(*gpu)),
             _ => return Err(Errno::NOTTY),
         };
-        self.kfd_ioctl(opener, request, &mut Slice(arg))
+        match render {
+            Some(gpu) => self.drm_ioctl(gpu, request, arg),
+            None => self.kfd_ioctl(opener, request, &mut Slice(arg)),
+        }
     }
 
     /// `ioctl` on `/dev/kfd` with the argument in the process's memory.
