@@ -28,7 +28,8 @@ struct Mark {
 /// The last accesses of a cell.
 #[derive(Clone, Copy, Debug, Default)]
 struct Cell {
-    write: Option<Mark>,
+    /// Of each byte the last: no two have a byte in common.
+    writes: [Option<Mark>; CELL as usize],
     /// Of different waves.
     reads: [Option<Mark>; 2],
 }
@@ -154,14 +155,15 @@ impl Races {
         let conflicts = |mark: &Mark| {
             mark.wave != wave && mark.bytes & bytes != 0 && !(mark.synchronised || synchronised)
         };
-        if let Some(mark) = cell.write {
+        for mark in cell.writes.iter().flatten() {
             if synchronised && mark.wave != wave {
                 let known = order.known.entry(mark.wave).or_default();
                 *known = (*known).max(mark.time);
-            } else if conflicts(&mark)
+            } else if race.is_none()
+                && conflicts(mark)
                 // Who of two that store the same comes last makes no difference.
                 && !(writes && value.is_some() && value == mark.value)
-                && !self.ordered(&mark, order)
+                && !self.ordered(mark, order)
             {
                 race =
                     Some(Race { other_pc: mark.pc, other_wave: mark.wave, other_wrote: true, at });
@@ -181,12 +183,15 @@ impl Races {
         }
         let mark = Mark { wave, time, pc, bytes, value, synchronised };
         if writes {
-            cell.write = Some(match cell.write {
-                Some(old) if old.wave == wave && old.time == time && old.pc == pc => {
-                    Mark { bytes: bytes | old.bytes, ..mark }
-                }
-                _ => mark,
-            });
+            for place in &mut cell.writes {
+                *place = place
+                    .map(|old| Mark { bytes: old.bytes & !bytes, ..old })
+                    .filter(|old| old.bytes != 0);
+            }
+            // Never full: the others have a byte of their own each, and this one has one.
+            if let Some(place) = cell.writes.iter_mut().find(|place| place.is_none()) {
+                *place = Some(mark);
+            }
             cell.reads = [None; 2];
         } else {
             let slot =
