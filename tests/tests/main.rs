@@ -13,6 +13,7 @@ mod driver_queue;
 mod driver_sdma;
 mod faults;
 mod fork;
+mod hip_example;
 mod hostcall;
 mod ioctls;
 mod memory;

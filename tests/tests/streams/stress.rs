@@ -1,22 +1,29 @@
-//! Many streams of every kind in a random order, against the same on the CPU.
+//! Many streams of every kind on two GPUs that misbehave, against the same on the CPU.
 //!
-//! Each vector belongs to a stream; only its owner adds to it. It changes hands by an event that the
-//! old owner records and the new one waits for, so that the order of all operations on a vector is the
-//! order in which they were submitted, whatever runs at the same time.
+//! Each piece of memory belongs to a stream, and only its owner uses it. It changes hands by an event
+//! that the old owner records and the new one waits for, so that the order of all operations on it is
+//! the order in which they were submitted, whatever runs at the same time. The CPU does each operation
+//! on a copy when it is submitted; host functions compare with it on the way, and at the end every byte
+//! is compared.
+//!
+//! `KFD_STRESS_OPERATIONS` is the number of operations of each stream; `KFD_STRESS_SEED` the first seed.
+
+mod memory;
+mod operations;
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use hip::{Event, Grid, Memory, Runtime};
-use kfd::MemoryRequest;
-use kfd_model::{FaultPlan, Model, Preset};
+use hip::{CopyEngine, CopyRequest, Event, Runtime, Stream};
+use kfd_model::{FaultPlan, Model, Preset, Target};
 use kfd_tests::{each_device, on_hardware, skip};
 
 use super::{Adder, kinds};
+use memory::Piece;
+use operations::Recorded;
 
-const LONG: Duration = Duration::from_secs(60);
-/// Elements of a vector: few, so that many operations run.
-const N: u32 = 64;
+const LONG: Duration = Duration::from_secs(120);
+const STREAMS: usize = 8;
 
 /// A small generator of which nothing is asked but variety: xorshift.
 struct Random(u64);
@@ -30,81 +37,113 @@ impl Random {
     }
 }
 
-fn bytes(values: &[f32]) -> Vec<u8> {
-    values.iter().flat_map(|value| value.to_le_bytes()).collect()
+/// Says how to repeat a run that fails.
+struct Run {
+    name: String,
+    seed: u64,
+    operation: usize,
 }
 
-fn run(runtime: &Runtime, streams: usize, operations: usize, seed: u64) {
-    let mut random = Random(seed);
-    let adders: Vec<Adder> =
-        (0..runtime.devices().len()).map(|index| Adder::on(runtime.clone(), index)).collect();
-    let mut vectors: Vec<(Memory, Vec<f32>, usize)> = Vec::new();
-    for index in 0..2 * streams {
-        let adder = &adders[index % adders.len()];
-        let mut memory = adder.device.allocate(&MemoryRequest::gtt(u64::from(N) * 4)).unwrap();
-        let values: Vec<f32> = (0..N).map(|i| (i as usize + index) as f32).collect();
-        memory.write(0, &bytes(&values)).unwrap();
-        for other in adders.iter().filter(|other| other.device != adder.device) {
-            memory.map_on(&other.device).unwrap();
+impl Drop for Run {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("{}: seed {}, operation {}", self.name, self.seed, self.operation);
         }
-        vectors.push((memory, values, index % streams));
     }
-    let mut streams: Vec<_> = (0..streams)
-        .map(|index| {
-            let adder = &adders[index % adders.len()];
-            let kinds = kinds(&adder.device);
-            let kind = kinds[random.below(kinds.len())].packets(64).kernarg_bytes(16 << 10);
-            (adder.stream(kind), adder)
-        })
-        .collect();
-    let events: Vec<Event> = (0..4).map(|_| Event::new(runtime)).collect();
-    let grid = Grid::items([N, 1, 1], [32, 1, 1]);
+}
+
+struct Stress<'a> {
+    run: Run,
+    random: Random,
+    adders: &'a [Adder],
+    /// With the index of the stream's device.
+    streams: Vec<(Stream, usize)>,
+    pieces: Vec<Piece>,
+    /// Command buffers of each device.
+    commands: Vec<Vec<Recorded>>,
+    events: Vec<Event>,
+    /// What host functions found.
+    wrong: operations::Wrong,
+}
+
+fn stream(adder: &Adder, index: usize) -> Stream {
+    let engines = [CopyEngine::Sdma, CopyEngine::Shader, CopyEngine::Auto];
+    let copies = CopyRequest::new().engine(engines[index % 3]).small(300);
+    let copies = copies.sdma_ring_bytes(4096).staging(3, 500);
+    let kinds = kinds(&adder.device);
+    let kind = kinds[index / 2 % kinds.len()].packets(64).kernarg_bytes(16 << 10);
+    adder.stream(kind.copies(copies).patience(LONG))
+}
+
+impl<'a> Stress<'a> {
+    fn new(name: &str, adders: &'a [Adder], seed: u64) -> Self {
+        let runtime = &adders[0].runtime;
+        let mut random = Random(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
+        let streams = (0..STREAMS).map(|index| {
+            let device = index % adders.len();
+            (stream(&adders[device], index), device)
+        });
+        let streams: Vec<_> = streams.collect();
+        let mut pieces: Vec<_> = (0..3 * STREAMS)
+            .map(|index| Piece::new(adders, index % adders.len(), index, index % STREAMS))
+            .collect();
+        let commands = (0..adders.len())
+            .map(|device| {
+                let of = |n| Recorded::new(adders, device, n, &mut pieces, &mut random);
+                (0..2).map(of).collect()
+            })
+            .collect();
+        Self {
+            run: Run { name: name.to_owned(), seed, operation: 0 },
+            random,
+            adders,
+            streams,
+            pieces,
+            commands,
+            events: (0..6).map(|_| Event::new(runtime)).collect(),
+            wrong: operations::Wrong::default(),
+        }
+    }
+
+    fn check(mut self) {
+        for (stream, _) in &mut self.streams {
+            stream.synchronize_within(LONG).unwrap();
+        }
+        let wrong = self.wrong.lock().unwrap();
+        assert!(wrong.is_empty(), "seen by host functions: {wrong:?}");
+        for (index, piece) in self.pieces.iter().enumerate() {
+            let (stream, _) = &mut self.streams[piece.owner];
+            let mut found = vec![0; piece.shadow.len()];
+            stream.copy_to_host(&mut found, &*piece.memory).unwrap();
+            let place = found.iter().zip(&piece.shadow).position(|(found, wanted)| found != wanted);
+            assert_eq!(place, None, "piece {index} differs from there on");
+        }
+    }
+}
+
+fn number(name: &str) -> Option<u64> {
+    std::env::var(name).ok().map(|value| value.parse().unwrap())
+}
+
+/// Runs the streams with `turn` called now and then, to change what goes wrong.
+fn run(name: &str, runtime: &Runtime, seed: u64, usual: usize, turn: impl Fn(usize)) {
+    let of = |index| Adder::on(runtime.clone(), index);
+    let adders: Vec<Adder> = (0..runtime.devices().len().min(2)).map(of).collect();
+    let asked = number("KFD_STRESS_OPERATIONS").map(|count| usize::try_from(count).unwrap());
+    let operations = STREAMS * asked.unwrap_or(usual);
+    let seed = seed + number("KFD_STRESS_SEED").unwrap_or(0);
+    let mut stress = Stress::new(name, &adders, seed);
+    let start = Instant::now();
     for operation in 0..operations {
-        let (to, from) = (random.below(vectors.len()), random.below(vectors.len()));
-        let owner = vectors[to].2;
-        match random.below(16) {
-            0..9 => {
-                // Add another vector of the same stream, modulo so that sums stay exact.
-                if vectors[from].2 != owner || vectors[to].1[0] > 1e6 {
-                    continue;
-                }
-                let (stream, adder) = &mut streams[owner];
-                let (a, b) = (&vectors[to].0, &vectors[from].0);
-                stream.launch(&adder.vadd, &grid, (a, b, a, N)).unwrap();
-                let added = vectors[from].1.clone();
-                vectors[to].1.iter_mut().zip(added).for_each(|(to, from)| *to += from);
-            }
-            9..14 => {
-                let new = random.below(streams.len());
-                let event = &events[random.below(events.len())];
-                streams[owner].0.record(event).unwrap();
-                streams[new].0.wait(event).unwrap();
-                vectors[to].2 = new;
-            }
-            14 => {
-                let stream = &mut streams[owner].0;
-                match random.below(4) {
-                    0 => stream.synchronize_within(LONG).unwrap(),
-                    1 => stream.host_call(|| {}).unwrap(),
-                    _ => drop(stream.query().unwrap()),
-                }
-            }
-            _ => {
-                // The host sets it anew, once its owner is done with it.
-                streams[owner].0.synchronize_within(LONG).unwrap();
-                let values = vec![operation as f32; N as usize];
-                vectors[to].0.write(0, &bytes(&values)).unwrap();
-                vectors[to].1 = values;
-            }
+        stress.run.operation = operation;
+        if operation % 256 == 0 {
+            turn(operation / 256);
         }
+        stress.step();
     }
-    for (stream, _) in &mut streams {
-        stream.synchronize_within(LONG).unwrap();
-    }
-    for (index, (memory, values, _)) in vectors.iter().enumerate() {
-        let mut found = vec![0; 4 * N as usize];
-        memory.read(0, &mut found).unwrap();
-        assert_eq!(found, bytes(values), "seed {seed}: vector {index}");
+    stress.check();
+    if asked.is_some() {
+        eprintln!("{name}: seed {seed}, {operations} operations in {:?}", start.elapsed());
     }
 }
 
@@ -112,26 +151,54 @@ fn run(runtime: &Runtime, streams: usize, operations: usize, seed: u64) {
 fn streams_of_every_kind_in_random_order_compute_what_the_cpu_does() {
     each_device(|device| {
         let runtime = Runtime::new(device.kfd.clone()).unwrap();
-        for seed in 1..4 {
-            run(&runtime, 8, 1500, seed);
-        }
+        run(device.name(), &runtime, 1, 150, |_| ());
     });
 }
 
+/// What goes wrong in a turn: interrupts that are late, lost, repeated, or for nothing; slow engines.
+fn misbehave(plan: &FaultPlan, turn: usize) {
+    plan.clear();
+    match turn % 6 {
+        0 => drop(plan.delay_interrupts(Duration::from_millis(2))),
+        1 => drop(plan.lose_interrupts(4)),
+        2 => drop(plan.repeat_interrupts(100)),
+        3 => drop(plan.raise_spurious_interrupts(200)),
+        4 => drop(plan.slow_engines(Duration::from_micros(20), 128)),
+        _ => {
+            plan.delay_interrupts(Duration::from_micros(300)).repeat_interrupts(50);
+            plan.lose_interrupts(2).slow_engines(Duration::from_micros(5), 1024);
+        }
+    }
+}
+
 #[test]
-fn two_gpus_under_late_and_lost_interrupts_compute_what_the_cpu_does() {
+fn two_gpus_that_misbehave_compute_what_the_cpu_does() {
+    if on_hardware() {
+        return skip("it orders faults that only the software GPU has");
+    }
+    for (seed, target) in (1..).zip([Target::Gfx90a, Target::Gfx1100]) {
+        let plan = Arc::new(FaultPlan::new());
+        let preset = || Preset::of(target);
+        let builder = Model::builder().gpu(preset()).gpu(preset()).fault_plan(Arc::clone(&plan));
+        // A hive, so that each reaches the other's memory.
+        let mut topology = builder.topology();
+        for node in topology.nodes.iter_mut().filter(|node| node.gpu_id != 0) {
+            node.properties.set("hive_id", 0x1234);
+        }
+        let model = builder.build_topology(&topology);
+        let runtime = Runtime::new(kfd::Kfd::open_on(model).unwrap()).unwrap();
+        run(target.name(), &runtime, seed, 200, |turn| misbehave(&plan, turn));
+    }
+}
+
+#[test]
+fn two_gpus_of_different_generations_compute_what_the_cpu_does() {
     if on_hardware() {
         return skip("it orders faults that only the software GPU has");
     }
     let plan = Arc::new(FaultPlan::new());
-    let model = Model::builder()
-        .gpu(Preset::gfx90a())
-        .gpu(Preset::gfx1100())
-        .fault_plan(Arc::clone(&plan))
-        .build();
+    let builder = Model::builder().gpu(Preset::gfx90a()).gpu(Preset::gfx1100());
+    let model = builder.fault_plan(Arc::clone(&plan)).build();
     let runtime = Runtime::new(kfd::Kfd::open_on(model).unwrap()).unwrap();
-    plan.delay_interrupts(Duration::from_millis(3));
-    run(&runtime, 8, 1000, 7);
-    plan.lose_interrupts(20);
-    run(&runtime, 8, 1000, 8);
+    run("gfx90a and gfx1100", &runtime, 3, 150, |turn| misbehave(&plan, turn));
 }
