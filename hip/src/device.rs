@@ -91,6 +91,8 @@ pub(crate) struct DeviceCore {
     /// The blit kernels, once a stream has needed them, while one still does.
     pub blit: Mutex<Weak<Blit>>,
     pub invalidation: Invalidation,
+    #[cfg(feature = "services")]
+    pub services: crate::services::Slot,
     /// Live streams, for whoever has to know that nothing runs any more.
     streams: Mutex<Vec<Weak<StreamShared>>>,
 }
@@ -159,6 +161,8 @@ impl Runtime {
                     clock: Clock::default(),
                     rings: Rings::new(gpu.node().properties.num_cp_queues),
                     invalidation: Invalidation::default(),
+                    #[cfg(feature = "services")]
+                    services: crate::services::Slot::default(),
                     blit: Mutex::default(),
                     streams: Mutex::default(),
                     gpu,

@@ -159,6 +159,15 @@ impl<W: Words> Drain<W> {
         }
     }
 
+    /// Lets go of a pool whose queue was destroyed, without waiting: for a drop, from any thread, the
+    /// drain's own included. Its memory is freed when the thread comes to it.
+    ///
+    /// # Errors
+    /// [`Error::UnknownPool`], [`Error::Stopped`], [`Error::Inherited`].
+    pub fn discard(&self, pool: PoolId) -> Result<()> {
+        self.control.discard(pool)
+    }
+
     /// Makes every packet of a pool free again, and drops messages that its waves had begun. For a
     /// queue that was reset: no wave of it is left.
     ///

@@ -468,6 +468,9 @@ impl Core {
             self.shared.word.set(0);
             return;
         }
+        // Their text is printed now; what the device may still write to stays, below.
+        #[cfg(feature = "services")]
+        self.shared.device.services.leave(&self.shared);
         let copies = self.copies.take();
         let modules = std::mem::take(&mut self.modules);
         let retire = std::mem::replace(&mut self.retire, RetireQueue::new(0));

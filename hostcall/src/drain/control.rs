@@ -17,6 +17,7 @@ use crate::sync::{
 pub(super) enum Command<W> {
     Attach(Box<Pool<W>>),
     Detach(PoolId),
+    Discard(PoolId),
     Reset(PoolId),
 }
 
@@ -192,6 +193,18 @@ impl<W> Control<W> {
         }
         state.attached.remove(&pool);
         state.in_flight = state.in_flight.saturating_sub(launches);
+        Ok(())
+    }
+
+    /// Has the thread drop a pool, and does not wait for it.
+    pub fn discard(&self, pool: PoolId) -> Result<()> {
+        self.forget(pool, Detach::QueueGone)?;
+        let mut state = self.open()?;
+        state.tickets += 1;
+        let ticket = state.tickets;
+        state.commands.push_back((ticket, Command::Discard(pool)));
+        drop(state);
+        self.wake();
         Ok(())
     }
 
