@@ -30,6 +30,8 @@ pub(crate) struct Shared {
     /// Numbers of kernels' names, for reports: kept for ever, so each name has one.
     labels: Mutex<BTreeMap<Arc<str>, KernelLabel>>,
     pub host: HostThread,
+    /// In a forked child the device's memory is not there.
+    owner: u32,
 }
 
 impl Shared {
@@ -37,6 +39,11 @@ impl Shared {
     #[inline]
     pub fn epoch(&self) -> u64 {
         self.epoch.load(Ordering::Acquire)
+    }
+
+    /// Whether this is a child that was forked from the process that the runtime belongs to.
+    pub fn is_inherited(&self) -> bool {
+        self.owner != std::process::id()
     }
 
     /// A number for a kernel, from 1.
@@ -140,6 +147,7 @@ impl Runtime {
             slots: Slots::new(),
             labels: Mutex::default(),
             host: HostThread::new(),
+            owner: std::process::id(),
             epoch: AtomicU64::new(1),
             code: AtomicU64::new(0),
             kernels: AtomicU64::new(0),

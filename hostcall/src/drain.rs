@@ -140,6 +140,15 @@ impl<W: Words> Drain<W> {
         Control::launch(&self.control, pool)
     }
 
+    /// Says that something is in flight that uses no pool, and whose end the [`Bell`] looks for: as
+    /// [`Drain::launch`].
+    ///
+    /// # Errors
+    /// [`Error::Stopped`], [`Error::Inherited`].
+    pub fn watch(&self) -> Result<InFlight<W>> {
+        Control::watch(&self.control)
+    }
+
     /// Launches in flight, of all pools.
     pub fn in_flight(&self) -> u64 {
         self.control.in_flight()

@@ -118,11 +118,11 @@ impl Flight {
     pub fn new(
         stream: &Arc<StreamShared>,
         number: u64,
-        guard: Option<InFlight<PoolMemory>>,
+        guard: InFlight<PoolMemory>,
         printf: Option<(Fifo, Arc<FormatTable>)>,
     ) -> Arc<Self> {
         let (fifo, formats) = printf.unzip();
-        let cargo = Mutex::new(Cargo { guard, fifo, is_printed: false });
+        let cargo = Mutex::new(Cargo { guard: Some(guard), fifo, is_printed: false });
         Arc::new(Self { stream: Arc::downgrade(stream), number, formats, cargo })
     }
 }

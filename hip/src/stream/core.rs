@@ -453,6 +453,9 @@ impl Core {
 
     /// Ends it. What the device may still use goes to whoever has the queue.
     pub fn end(&mut self) {
+        if self.device().shared.is_inherited() {
+            return;
+        }
         let farewell = self.farewell;
         let wait = |core: &Self| core.shared.wait_for(core.count, farewell).is_ok();
         // Then there is room for what makes sure of events that were recorded last.

@@ -27,6 +27,11 @@ impl Core {
         let calls = services.needs.intersects(ServiceNeeds::HOSTCALL | ServiceNeeds::HEAP);
         let pools = self.queue_pools();
         let pool = if calls { Some(pools.get(device, services.transport)?) } else { None };
+        // Before the first wave can call, and before anything that a forked child may not touch.
+        let guard = match pool {
+            Some((id, _)) => device.drain.launch(id)?,
+            None => device.drain.watch()?,
+        };
         let printf = match &services.formats {
             Some(formats) if services.needs.contains(ServiceNeeds::PRINTF_BUFFER) => {
                 if device.fifos.is_busy() {
@@ -62,11 +67,6 @@ impl Core {
         self.kernarg.write(place.offset, packed)?;
         let scope = self.acquire_scope()?;
         let kernarg = self.kernarg.addr(place.offset);
-        // Before the first wave can call.
-        let guard = match pool {
-            Some((id, _)) => Some(device.drain.launch(id)?),
-            None => None,
-        };
         let head = self.kernarg.head();
         self.kernarg.take(place.end);
         let number = match self.submit_service(cold, grid, &size, kernarg, scope) {

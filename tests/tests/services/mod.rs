@@ -22,7 +22,6 @@ pub type Lines = Arc<Mutex<Vec<String>>>;
 
 /// A device whose kernels' text is collected.
 pub struct Host {
-    pub runtime: Runtime,
     pub device: Device,
     pub lines: Lines,
     target: String,
@@ -48,7 +47,7 @@ impl Host {
         let device = runtime.devices()[0].clone();
         device.configure_services(config.sink(sink)).unwrap();
         let target = device.gpu().gfx_version().to_string();
-        Self { runtime, device, lines, target }
+        Self { device, lines, target }
     }
 
     pub fn load(&self, program: &str) -> Module {
