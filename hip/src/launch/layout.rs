@@ -10,8 +10,8 @@ use crate::error::LaunchProblem;
 /// Words of the hidden arguments that compilers give kernels of code object versions 5 and 6.
 const HIDDEN_WORDS: usize = 32;
 const HIDDEN_BYTES: usize = 8 * HIDDEN_WORDS;
-/// Block counts, group sizes and remainders; global offsets and dimensions. docs/ABI.md §Kernel
-/// arguments.
+/// Block counts, group sizes and remainders; global offsets and dimensions.
+/// docs/ABI.md §Kernel arguments.
 const PER_LAUNCH: [std::ops::Range<u32>; 2] = [0..24, 40..66];
 /// Word of the dynamic LDS size.
 const DYNAMIC_LDS_WORD: usize = 15;

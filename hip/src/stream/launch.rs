@@ -71,7 +71,7 @@ impl Core {
         if let Some(services) = &cold.services {
             return self.launch_with_services(cold, services, grid, arguments);
         }
-        let _ = arguments;
+        let _ = (grid, arguments);
         Err(cold.refuse(problem))
     }
 
