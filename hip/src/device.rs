@@ -30,6 +30,8 @@ pub(crate) struct Shared {
     /// Numbers of kernels' names, for reports: kept for ever, so each name has one.
     labels: Mutex<BTreeMap<Arc<str>, KernelLabel>>,
     pub host: HostThread,
+    /// In a forked child the device's memory is not there.
+    owner: u32,
 }
 
 impl Shared {
@@ -37,6 +39,11 @@ impl Shared {
     #[inline]
     pub fn epoch(&self) -> u64 {
         self.epoch.load(Ordering::Acquire)
+    }
+
+    /// Whether this is a child that was forked from the process that the runtime belongs to.
+    pub fn is_inherited(&self) -> bool {
+        self.owner != std::process::id()
     }
 
     /// A number for a kernel, from 1.
@@ -91,6 +98,8 @@ pub(crate) struct DeviceCore {
     /// The blit kernels, once a stream has needed them, while one still does.
     pub blit: Mutex<Weak<Blit>>,
     pub invalidation: Invalidation,
+    #[cfg(feature = "services")]
+    pub services: crate::services::Slot,
     /// Live streams, for whoever has to know that nothing runs any more.
     streams: Mutex<Vec<Weak<StreamShared>>>,
 }
@@ -138,6 +147,7 @@ impl Runtime {
             slots: Slots::new(),
             labels: Mutex::default(),
             host: HostThread::new(),
+            owner: std::process::id(),
             epoch: AtomicU64::new(1),
             code: AtomicU64::new(0),
             kernels: AtomicU64::new(0),
@@ -159,6 +169,8 @@ impl Runtime {
                     clock: Clock::default(),
                     rings: Rings::new(gpu.node().properties.num_cp_queues),
                     invalidation: Invalidation::default(),
+                    #[cfg(feature = "services")]
+                    services: crate::services::Slot::default(),
                     blit: Mutex::default(),
                     streams: Mutex::default(),
                     gpu,

@@ -155,6 +155,10 @@ pub enum Error {
     /// The thread that calls host functions cannot be started.
     #[error("the thread for host functions cannot be started")]
     Thread(#[source] Arc<std::io::Error>),
+    /// The services that kernels ask of the host cannot be given.
+    #[cfg(feature = "services")]
+    #[error("services of the host")]
+    Services(#[source] Arc<hostcall::Error>),
     /// Memory that a call names is not there.
     #[error("{bytes} bytes at {addr} are in no allocation of this process")]
     NoMemory {
@@ -227,6 +231,16 @@ pub enum LaunchProblem {
     /// The kernel's launch state cannot be made for a PM4 queue.
     #[error("on a PM4 queue")]
     Pm4(#[from] pm4::dispatch::Error),
+}
+
+#[cfg(feature = "services")]
+impl From<hostcall::Error> for Error {
+    fn from(error: hostcall::Error) -> Self {
+        match error {
+            hostcall::Error::Driver { source, .. } => Self::Driver(source),
+            error => Self::Services(Arc::new(error)),
+        }
+    }
 }
 
 impl From<hsaco::NoFit> for Error {

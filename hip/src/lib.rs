@@ -52,8 +52,10 @@
 //! - One thread exists, once [`Stream::host_call`] was used, and not before.
 //! - Every wait ends: done, time over, or the device, the queue or the stream lost, with the cause.
 //! - A drop frees nothing that the device may still use.
-//! - Services that kernels ask of the host (printf, malloc) are not given: their slots hold 0, and
-//!   [`Module::lacking`] names them.
+//! - Services that kernels ask of the host (printf, malloc) are given with the cargo feature
+//!   `services`. Without it nothing of them is compiled in: their slots hold 0, and
+//!   [`Module::lacking`] names them. With it, a kernel without services is launched by the same code,
+//!   and no thread or memory exists for them before the first module that needs one is loaded.
 #![deny(unsafe_code)]
 
 #[cfg(not(loom))]
@@ -79,6 +81,8 @@ mod protocol;
 #[cfg(loom)]
 #[doc(hidden)]
 pub mod protocol;
+#[cfg(all(feature = "services", not(loom)))]
+mod services;
 #[cfg(not(loom))]
 mod stream;
 mod sync;
@@ -105,6 +109,8 @@ pub use launch::{
 pub use memory::Memory;
 #[cfg(not(loom))]
 pub use module::Module;
+#[cfg(all(feature = "services", not(loom)))]
+pub use services::{BufferedStats, Services, ServicesConfig};
 #[cfg(not(loom))]
 pub use stream::{Stream, StreamRequest, StreamWaiter};
 #[cfg(not(loom))]

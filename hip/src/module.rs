@@ -10,8 +10,10 @@ use pm4::GpuAddr;
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::launch::{Cold, Function};
+#[cfg(feature = "services")]
+use crate::services::ModuleServices;
 
-/// Services that this crate gives no kernel: their slots hold 0. What a kernel does that uses one of
+/// Services that this crate gives no kernel, or only with its feature `services`: their slots hold 0. What a kernel does that uses one of
 /// them all the same is up to its device library; AMD's follow the null pointer and fault.
 const LACKING: Needs = Needs::HOST_SERVICES
     .union(Needs::MULTIGRID_SYNC)
@@ -36,6 +38,9 @@ pub struct Module {
     /// Each kernel, or why it cannot be launched.
     functions: BTreeMap<Box<str>, Result<Function>>,
     needs: Needs,
+    lacking: Needs,
+    #[cfg(feature = "services")]
+    services: Option<Box<hostcall::needs::ModuleNeeds>>,
 }
 
 impl Module {
@@ -52,6 +57,8 @@ impl Module {
         let choice = container.choose(&device.core.target)?;
         let object = CodeObject::parse(choice.entry.bytes)?;
         let gpu = &device.core.gpu;
+        #[cfg(feature = "services")]
+        let given = ModuleServices::of(&device.core.services, gpu, &object, choice.entry.bytes)?;
         let request = |bytes: u64| MemoryRequest::gtt(bytes.max(1));
         let code = gpu.allocate(&request(object.load_bytes()).executable().label("code"))?;
         let base = code.addr().get();
@@ -90,13 +97,37 @@ impl Module {
             shared_base: high(apertures.lds.0),
             ..Services::default()
         };
-        let function = |kernel: &Kernel<'_>| {
+        let function = |(index, kernel): (usize, &Kernel<'_>)| {
             let address_of = |vaddr| image.address_of(vaddr);
             let cold = Cold::new(&device.core, &core, kernel, &services, address_of);
+            #[cfg(feature = "services")]
+            let cold = cold.map(|mut cold| {
+                let given = given.as_ref().and_then(|given| given.kernel(index, kernel));
+                if let Some(given) = given {
+                    cold.serve(given);
+                }
+                cold
+            });
+            let _ = index;
             (Box::from(kernel.name()), cold.map(|cold| Function { cold: Arc::new(cold) }))
         };
-        let functions = object.kernels().iter().map(function).collect();
-        Ok(Self { functions, needs: object.needs(), core })
+        let functions = object.kernels().iter().enumerate().map(function).collect();
+        let needs = object.needs();
+        #[cfg(not(feature = "services"))]
+        let lacking = needs & LACKING;
+        #[cfg(feature = "services")]
+        let lacking = {
+            let given = given.as_ref().map_or(Needs::empty(), ModuleServices::given_needs);
+            needs & (LACKING - given)
+        };
+        Ok(Self {
+            functions,
+            needs,
+            lacking,
+            core,
+            #[cfg(feature = "services")]
+            services: given.map(|given| given.needs),
+        })
     }
 
     /// The kernel with this name. Everything about its launches was decided when the module was loaded.
@@ -142,10 +173,18 @@ impl Module {
         self.needs
     }
 
-    /// Services that its kernels declare and do not get here: their slots hold 0. A kernel may declare what
+    /// Which services each of its kernels needs, over which transport, and how that was found; `None`
+    /// when none does.
+    #[cfg(feature = "services")]
+    pub fn services(&self) -> Option<&hostcall::needs::ModuleNeeds> {
+        self.services.as_deref()
+    }
+
+    /// Services that its kernels declare and do not get here: their slots hold 0. All of them without the
+    /// feature `services`; with it, those that call the host where the link has no atomics for that. A kernel may declare what
     /// it does not use, so it is not refused; one that does use it most likely faults.
     pub fn lacking(&self) -> Needs {
-        self.needs & LACKING
+        self.lacking
     }
 }
 

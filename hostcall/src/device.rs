@@ -116,7 +116,10 @@ pub fn pool(
 }
 
 /// The stack transport's waves do 64-bit atomics on host memory.
-fn check_atomics(gpu: &Gpu, transport: Transport) -> Result<()> {
+///
+/// # Errors
+/// [`Error::NoHostAtomics`] where the link has none.
+pub fn check_atomics(gpu: &Gpu, transport: Transport) -> Result<()> {
     let links = &gpu.node().io_links;
     let lacks =
         |flags| IoLinkFlags::from_bits_retain(flags).contains(IoLinkFlags::NO_ATOMICS_64_BIT);

@@ -140,6 +140,15 @@ impl<W: Words> Drain<W> {
         Control::launch(&self.control, pool)
     }
 
+    /// Says that something is in flight that uses no pool, and whose end the [`Bell`] looks for: as
+    /// [`Drain::launch`].
+    ///
+    /// # Errors
+    /// [`Error::Stopped`], [`Error::Inherited`].
+    pub fn watch(&self) -> Result<InFlight<W>> {
+        Control::watch(&self.control)
+    }
+
     /// Launches in flight, of all pools.
     pub fn in_flight(&self) -> u64 {
         self.control.in_flight()
@@ -157,6 +166,15 @@ impl<W: Words> Drain<W> {
             Answer::Detached(pool) => Ok(*pool),
             Answer::Done => Err(Error::UnknownPool { pool }),
         }
+    }
+
+    /// Lets go of a pool whose queue was destroyed, without waiting: for a drop, from any thread, the
+    /// drain's own included. Its memory is freed when the thread comes to it.
+    ///
+    /// # Errors
+    /// [`Error::UnknownPool`], [`Error::Stopped`], [`Error::Inherited`].
+    pub fn discard(&self, pool: PoolId) -> Result<()> {
+        self.control.discard(pool)
     }
 
     /// Makes every packet of a pool free again, and drops messages that its waves had begun. For a

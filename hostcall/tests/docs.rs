@@ -23,6 +23,7 @@ fn every_test_named_for_a_threat_or_requirement_exists() {
     sources(&crate_folder.join("tests"), &mut files);
     // Kernel arguments are hsaco's. Tests of services on a device live with the other device tests.
     sources(&crate_folder.join("../hsaco/src"), &mut files);
+    sources(&crate_folder.join("../hip/tests"), &mut files);
     sources(&crate_folder.join("../tests/tests"), &mut files);
     let code: String = files.iter().map(|file| fs::read_to_string(file).unwrap()).collect();
     let mut named = 0;

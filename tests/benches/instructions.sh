@@ -7,11 +7,13 @@ cd "$(dirname "$0")/../.."
 status=0
 declare -A counted
 
-built() { # bench
+built() { # bench, further options
     # The software GPU stands still and is not counted: it need not be fast.
+    local bench=$1
+    shift
     cargo bench --quiet --config 'profile.bench.package.kfd-model.opt-level=1' \
-        -p kfd-tests --bench "$1" --no-run --message-format=json |
-        sed -n 's/.*"executable":"\([^"]*\/'"$1"'-[^"]*\)".*/\1/p' | tail -n 1
+        -p kfd-tests --bench "$bench" "$@" --no-run --message-format=json |
+        sed -n 's/.*"executable":"\([^"]*\/'"$bench"'-[^"]*\)".*/\1/p' | tail -n 1
 }
 
 measure() { # executable, then name:budget or name:budget:calls ...
@@ -31,18 +33,29 @@ measure() { # executable, then name:budget or name:budget:calls ...
     done
 }
 
+launches() { echo "${counted[stream_launch_plain]} ${counted[stream_launch_hidden]} ${counted[pm4_launch_plain]}"; }
+
 measure "$(built dispatch)" plain_dispatch:200 hidden_dispatch:500 satisfied_wait:200
 # Through a stream, arguments packed and checked; AMD's HIP takes 3,550 for a launch, 4,480 for an event
 # and a wait for it, 515 for an idle synchronisation. The goals for launches are 300, and 350 on PM4; the
 # budgets keep what is reached.
-measure "$(built streams)" stream_launch_plain:400 stream_launch_hidden:625 pm4_launch_plain:690 \
-    event_record_and_wait:600 empty_synchronize:100
+streams=(stream_launch_plain:400 stream_launch_hidden:625 pm4_launch_plain:690
+    event_record_and_wait:600 empty_synchronize:100)
+measure "$(built streams)" "${streams[@]}"
+with=$(launches)
 # Command buffers: a submission of an indirect buffer takes the same whatever its length; one of packets
 # is for a thousand kernels, 60 instructions each.
 measure "$(built streams)" submit_ten:500:20 submit_thousand:500:20 pm4_enter_thousand:800:20 \
     change_and_submit:700:20 packets_thousand:60000:20
 if [ "${counted[submit_ten]}" -ne "${counted[submit_thousand]}" ]; then
     echo "a submission of 1,000 kernels takes ${counted[submit_thousand]} instructions, of 10 ${counted[submit_ten]}"
+    status=1
+fi
+# The same launches with services (printf, malloc) not compiled in: not one instruction less.
+echo "without services:"
+measure "$(built streams --no-default-features)" "${streams[@]}"
+if [ "$with" != "$(launches)" ]; then
+    echo "services cost something: $with with them, $(launches) without" >&2
     status=1
 fi
 # Copies and fills of 1 MiB through a stream: ranges and overlap checked, planned, in its order.

@@ -78,6 +78,28 @@ fn every_test_that_the_list_of_queue_bugs_names_exists() {
 }
 
 #[test]
+fn every_test_that_the_list_of_hostcall_threats_names_exists() {
+    let document = fs::read_to_string(root().join("docs/hostcall.md")).unwrap();
+    let mut files = Vec::new();
+    sources(&root(), &mut files);
+    let code: String = files.iter().map(|file| fs::read_to_string(file).unwrap()).collect();
+    let names = test_names(&document);
+    assert!(names.len() > 80, "only {} names were found", names.len());
+    for name in names {
+        assert!(code.contains(&format!("fn {name}(")), "docs/hostcall.md names {name}");
+    }
+    // Each threat and requirement has a row, which names a test.
+    let threats = (1..=32).map(|number| format!("| T{number} |"));
+    let requirements = [1, 2, 4, 5, 6, 7, 8, 9, 11, 12, 13, 14, 15, 16, 17, 20, 22, 23, 24, 26];
+    for row in threats.chain(requirements.map(|number| format!("| R{number} |"))) {
+        let found = document.lines().find(|line| line.starts_with(&row));
+        let found = found.unwrap_or_else(|| panic!("docs/hostcall.md has no row {row}"));
+        let refers = ["T1,", "T4,", "nothing to test", "loom"].iter().any(|to| found.contains(to));
+        assert!(refers || !test_names(found).is_empty(), "no test: {found}");
+    }
+}
+
+#[test]
 fn every_section_of_the_abi_document_names_its_source() {
     let document = fs::read_to_string(root().join("docs/ABI.md")).unwrap();
     for section in document.split("\n# ").skip(1) {

@@ -19,6 +19,7 @@ mod ioctls;
 mod memory;
 mod open;
 mod queues;
+mod services;
 mod streams;
 mod support;
 mod svm;

@@ -37,6 +37,11 @@ pub(crate) struct Cold {
     pub id: u64,
     pub layout: Layout,
     pub limits: Limits,
+    /// What a launch by the short way is checked against: `limits`, or limits that no grid is in for a
+    /// kernel that is launched another way. So the short way has no check for those.
+    pub gate: Limits,
+    #[cfg(feature = "services")]
+    pub services: Option<Box<crate::services::KernelServices>>,
     /// Everything but sizes and arguments, with the fences of a launch inside a stream.
     pub dispatch: KernelDispatch,
     pub private_bytes: u32,
@@ -104,7 +109,10 @@ impl Cold {
         Ok(Self {
             id: device.shared.next_id(),
             layout,
+            gate: limits,
             limits,
+            #[cfg(feature = "services")]
+            services: None,
             dispatch,
             private_bytes,
             label: device.shared.label(&name),
@@ -116,6 +124,13 @@ impl Cold {
             program,
             name,
         })
+    }
+
+    /// Has the kernel launched with services.
+    #[cfg(feature = "services")]
+    pub fn serve(&mut self, services: crate::services::KernelServices) {
+        self.gate = Limits { max_group: 0, ..self.limits };
+        self.services = Some(Box::new(services));
     }
 
     #[cold]

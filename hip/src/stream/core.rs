@@ -453,6 +453,9 @@ impl Core {
 
     /// Ends it. What the device may still use goes to whoever has the queue.
     pub fn end(&mut self) {
+        if self.device().shared.is_inherited() {
+            return;
+        }
         let farewell = self.farewell;
         let wait = |core: &Self| core.shared.wait_for(core.count, farewell).is_ok();
         // Then there is room for what makes sure of events that were recorded last.
@@ -468,6 +471,9 @@ impl Core {
             self.shared.word.set(0);
             return;
         }
+        // Their text is printed now; what the device may still write to stays, below.
+        #[cfg(feature = "services")]
+        self.shared.device.services.leave(&self.shared);
         let copies = self.copies.take();
         let modules = std::mem::take(&mut self.modules);
         let retire = std::mem::replace(&mut self.retire, RetireQueue::new(0));

@@ -24,9 +24,9 @@ impl Core {
         if !std::sync::Arc::ptr_eq(&cold.device, &self.shared.device) {
             return same_device(&self.shared.device, &cold.device, "the function");
         }
-        let size = match grid.check(&cold.limits) {
+        let size = match grid.check(&cold.gate) {
             Ok(size) => size,
-            Err(problem) => return Err(cold.refuse(problem)),
+            Err(problem) => return self.launch_otherwise(cold, grid, arguments, problem),
         };
         self.ready()?;
         let place = self.pack(cold, grid, size, arguments)?;
@@ -56,6 +56,23 @@ impl Core {
                 Err(error)
             }
         }
+    }
+
+    /// A launch that the short way does not take: of a kernel with services, or refused.
+    #[cold]
+    fn launch_otherwise<A: Arguments>(
+        &mut self,
+        cold: &Cold,
+        grid: &Grid,
+        arguments: &A,
+        problem: LaunchProblem,
+    ) -> Result<()> {
+        #[cfg(feature = "services")]
+        if let Some(services) = &cold.services {
+            return self.launch_with_services(cold, services, grid, arguments);
+        }
+        let _ = (grid, arguments);
+        Err(cold.refuse(problem))
     }
 
     /// Puts the kernel arguments of a launch in the ring, without taking their place yet.
@@ -92,7 +109,7 @@ impl Core {
     }
 
     #[cold]
-    fn more_staging(&mut self, cold: &Cold) -> Result<()> {
+    pub(super) fn more_staging(&mut self, cold: &Cold) -> Result<()> {
         let bytes = cold.layout.staging_bytes();
         let space = hsaco::ArgumentError::Space { needed: bytes, found: self.staging.len() };
         self.grow_staging(bytes).map_err(|_| cold.refuse(LaunchProblem::Arguments(space)))
@@ -100,7 +117,7 @@ impl Core {
 
     /// Waits for room in the ring of kernel arguments.
     #[cold]
-    fn place_later(&mut self, cold: &Cold) -> Result<Place> {
+    pub(super) fn place_later(&mut self, cold: &Cold) -> Result<Place> {
         let (bytes, align) = (cold.layout.ring_bytes(), cold.layout.align());
         let ring = self.kernarg.bytes();
         let too_large = LaunchProblem::Kernarg { bytes, ring };

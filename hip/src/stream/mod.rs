@@ -12,6 +12,8 @@ mod pm4;
 mod request;
 mod retire;
 mod ring;
+#[cfg(feature = "services")]
+mod services;
 mod shared;
 
 use std::sync::Arc;

@@ -30,6 +30,9 @@ const END_TS: u64 = 40;
 #[derive(Debug)]
 pub(crate) struct Pm4Line {
     queue: Pm4Queue,
+    /// What its waves call the host through. Dropped after the queue.
+    #[cfg(feature = "services")]
+    pub pools: crate::services::QueuePools,
     /// `ACQUIRE_MEM` at agent and at system scope.
     acquire: [Acquire; 2],
     release: ReleaseMem,
@@ -115,6 +118,8 @@ impl Pm4Line {
             scratch_bytes: queue.scratch_bytes(),
             words: Words::new(),
             last: Last::default(),
+            #[cfg(feature = "services")]
+            pools: crate::services::QueuePools::default(),
             queue,
             remains: Mutex::default(),
         })

@@ -17,6 +17,9 @@ use crate::sync::lock;
 #[derive(Debug)]
 pub(crate) struct Ring {
     pub queue: Queue,
+    /// What its waves call the host through. Dropped after the queue.
+    #[cfg(feature = "services")]
+    pub pools: crate::services::QueuePools,
     /// Several streams use it: nothing that the host has to satisfy may be in it.
     pub is_shared: bool,
     /// Held for writing while a shared queue gets more scratch: nobody may submit meanwhile.
@@ -33,7 +36,14 @@ impl Ring {
             .profiling();
         let queue = device.gpu.create_queue(&queue)?;
         let (growing, remains) = (RwLock::new(()), Mutex::default());
-        Ok(Arc::new(Self { queue, is_shared, growing, remains }))
+        Ok(Arc::new(Self {
+            queue,
+            #[cfg(feature = "services")]
+            pools: crate::services::QueuePools::default(),
+            is_shared,
+            growing,
+            remains,
+        }))
     }
 
     /// Address of the queue's `amd_queue_t`, for kernels that look at it.

@@ -245,6 +245,9 @@ impl StreamShared {
     /// Keeps memory until the stream has passed what was submitted so far, and frees what it has
     /// passed already.
     pub fn bury(&self, memory: Option<&Arc<Buffer>>) {
+        if self.device.shared.is_inherited() {
+            return; // the parent's streams use it, and it is not there to be freed
+        }
         let count = self.progress.submitted();
         // A broken word: everything stays until the queue is gone.
         let passed = self.learn().unwrap_or(0);

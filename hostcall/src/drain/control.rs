@@ -17,6 +17,7 @@ use crate::sync::{
 pub(super) enum Command<W> {
     Attach(Box<Pool<W>>),
     Detach(PoolId),
+    Discard(PoolId),
     Reset(PoolId),
 }
 
@@ -153,6 +154,17 @@ impl<W> Control<W> {
         Ok(InFlight { control: Arc::clone(this), pool, generation })
     }
 
+    pub fn watch(this: &Arc<Self>) -> Result<InFlight<W>> {
+        let mut state = this.open()?;
+        state.in_flight += 1;
+        let first = state.in_flight == 1;
+        drop(state);
+        if first {
+            this.changed.notify_all();
+        }
+        Ok(InFlight { control: Arc::clone(this), pool: PoolId(0), generation: NO_POOL })
+    }
+
     pub fn in_flight(&self) -> u64 {
         self.check_process().map_or(0, |()| lock(&self.state).in_flight)
     }
@@ -162,6 +174,10 @@ impl<W> Control<W> {
             return;
         }
         let mut state = lock(&self.state);
+        if generation == NO_POOL {
+            state.in_flight = state.in_flight.saturating_sub(1);
+            return;
+        }
         let attached = state.attached.get_mut(&pool);
         if let Some(attached) = attached.filter(|attached| attached.generation == generation) {
             attached.launches = attached.launches.saturating_sub(1);
@@ -192,6 +208,18 @@ impl<W> Control<W> {
         }
         state.attached.remove(&pool);
         state.in_flight = state.in_flight.saturating_sub(launches);
+        Ok(())
+    }
+
+    /// Has the thread drop a pool, and does not wait for it.
+    pub fn discard(&self, pool: PoolId) -> Result<()> {
+        self.forget(pool, Detach::QueueGone)?;
+        let mut state = self.open()?;
+        state.tickets += 1;
+        let ticket = state.tickets;
+        state.commands.push_back((ticket, Command::Discard(pool)));
+        drop(state);
+        self.wake();
         Ok(())
     }
 
@@ -288,6 +316,9 @@ impl<W> Control<W> {
         Ok(std::mem::take(&mut state.left))
     }
 }
+
+/// Instead of a pool's generation, which are counted from 1.
+const NO_POOL: u64 = 0;
 
 /// A launch that may use services is in flight. Keep it until the launch has ended.
 ///

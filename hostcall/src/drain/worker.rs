@@ -115,6 +115,13 @@ impl<W: Words> Worker<W> {
                 self.pools.push(*pool);
                 return;
             }
+            Command::Discard(id) => {
+                if let Some(at) = find(&self.pools, id) {
+                    drop(self.pools.remove(at));
+                    self.table.forget(id, self.control.counters());
+                }
+                return;
+            }
             Command::Detach(id) => match find(&self.pools, id) {
                 Some(at) => {
                     let pool = self.pools.remove(at);

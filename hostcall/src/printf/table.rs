@@ -91,6 +91,15 @@ pub struct FormatTable {
     errors: Vec<EntryError>,
 }
 
+impl std::fmt::Debug for FormatTable {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("FormatTable")
+            .field("kind", &self.kind())
+            .field("errors", &self.errors)
+            .finish_non_exhaustive()
+    }
+}
+
 impl FormatTable {
     /// Reads the entries. One that cannot be used is left out and listed in [`Self::errors`]; its records
     /// print as markers.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use hip::{Error, Grid, LaunchProblem, Module, Runtime, Stream, StreamRequest};
-use hsaco::{ArgumentError, Needs};
+use hsaco::ArgumentError;
 use kfd::MemoryRequest;
 use kfd_model::{Model, Preset, Target};
 use kfd_tests::{each_device, each_target, every_target};
@@ -183,16 +183,4 @@ fn a_pm4_stream_on_a_gpu_of_several_xccs_is_refused_with_the_reason() {
     let runtime = Runtime::new(kfd::Kfd::open_on(model).unwrap()).unwrap();
     let error = Stream::new(&runtime.devices()[0], StreamRequest::pm4()).unwrap_err();
     assert!(error.to_string().contains("XCC") && error.to_string().contains("AQL"), "{error}");
-}
-
-#[test]
-fn a_module_says_which_services_its_kernels_declare_and_do_not_get() {
-    each_device(|device| {
-        let runtime = Runtime::new(device.kfd.clone()).unwrap();
-        let gpu = &runtime.devices()[0];
-        let load = |program| Module::load(gpu, &code(&device.target(), program)).unwrap();
-        assert_eq!(load("vadd").lacking(), Needs::empty());
-        assert!(load("printf").lacking().contains(Needs::HOSTCALL_BUFFER));
-        assert!(load("devmalloc").lacking().contains(Needs::HEAP));
-    });
 }
