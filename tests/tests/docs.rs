@@ -73,8 +73,10 @@ fn every_test_that_the_list_of_queue_bugs_names_exists() {
     for name in names {
         assert!(code.contains(&format!("fn {name}(")), "docs/queue-bugs.md names {name}");
     }
-    let rows = document.lines().filter(|line| line.starts_with("| ") && line.contains(" | "));
-    assert_eq!(rows.count(), 2 + 23, "a row for each bug, and the head");
+    for number in 1..=23 {
+        let row = format!("| {number} | ");
+        assert!(document.lines().any(|line| line.starts_with(&row)), "no row for bug {number}");
+    }
 }
 
 #[test]
