@@ -288,7 +288,7 @@ impl<'m> Slot<'m> {
 }
 
 #[cfg(loom)]
-pub use for_loom::{Indices, Slot, Slots};
+pub use for_loom::{Indices, Slots};
 
 /// The same two types on loom's atomics. Bodies are cells in which loom finds every torn packet.
 #[cfg(loom)]
