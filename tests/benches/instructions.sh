@@ -51,13 +51,18 @@ if [ "${counted[submit_ten]}" -ne "${counted[submit_thousand]}" ]; then
     echo "a submission of 1,000 kernels takes ${counted[submit_thousand]} instructions, of 10 ${counted[submit_ten]}"
     status=1
 fi
-# The same launches with services (printf, malloc) not compiled in: not one instruction less.
+# The same launches with services (printf, malloc) not compiled in. The compiler lays out and inlines the two
+# builds differently, by a few instructions either way: more than one in a hundred is a cost.
 echo "without services:"
 measure "$(built streams --no-default-features)" "${streams[@]}"
-if [ "$with" != "$(launches)" ]; then
-    echo "services cost something: $with with them, $(launches) without" >&2
-    status=1
-fi
+read -ra without <<<"$(launches)"
+for count in $with; do
+    if [ "$count" -gt $((without[0] + without[0] / 100)) ]; then
+        echo "services cost something: $count with them, ${without[0]} without" >&2
+        status=1
+    fi
+    without=("${without[@]:1}")
+done
 # Copies and fills of 1 MiB through a stream: ranges and overlap checked, planned, in its order.
 measure "$(built copies)" copy_by_engine:2400 copy_by_kernel:1200 fill_by_kernel:1100
 exit $status
