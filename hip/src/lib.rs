@@ -18,7 +18,7 @@
 //! Work that comes again and again is recorded once: [`CommandRecorder`] to [`CommandBuffer`], which
 //! [`Stream::submit`] takes any number of times.
 //!
-//! `hip/examples/vector_add.rs` is a complete program:
+//! `hip/examples/stream_vector_add.rs` is a complete program:
 //!
 //! ```no_run
 //! use hip::{Grid, Module, Runtime, Stream, StreamRequest};

@@ -1,6 +1,6 @@
 //! The example of `hip` runs unchanged on the software GPU.
 
-#[path = "../../hip/examples/vector_add.rs"]
+#[path = "../../hip/examples/stream_vector_add.rs"]
 mod vector_add;
 
 use hip::Runtime;

@@ -1,6 +1,6 @@
 //! A complete program on `hip`: adds two vectors on the first GPU.
 //!
-//! `cargo run -p kfd-hip --example vector_add -- vadd.co` takes a code object, a bundle, or a host
+//! `cargo run -p kfd-hip --example stream_vector_add -- vadd.co` takes a code object, a bundle, or a host
 //! program with device code in it.
 
 use std::error::Error;
@@ -39,7 +39,7 @@ pub fn run(runtime: &Runtime, code: &[u8]) -> Result<(Vec<f32>, i64), Box<dyn Er
 
 #[allow(dead_code)] // a test includes this file for `run`
 fn main() -> Result<(), Box<dyn Error>> {
-    let path = std::env::args().nth(1).ok_or("usage: vector_add FILE")?;
+    let path = std::env::args().nth(1).ok_or("usage: stream_vector_add FILE")?;
     let (sum, nanoseconds) = run(&Runtime::open()?, &std::fs::read(path)?)?;
     let right = sum.iter().zip(0..N).all(|(sum, i)| *sum == i as f32 + (N + i) as f32);
     println!(
