@@ -99,7 +99,10 @@ fn hooks_forward_wherever_they_are_called() {
 fn a_program_that_uses_no_gpu_makes_no_model() {
     // The model's threads and memory file would show.
     let maps = passes(preloaded("cat", "gfx1100").arg("/proc/self/maps"));
-    assert!(maps.contains("libkfd_model_for_tests.so") && !maps.contains("memfd:kfd-model"), "{maps}");
+    assert!(
+        maps.contains("libkfd_model_for_tests.so") && !maps.contains("memfd:kfd-model"),
+        "{maps}"
+    );
 }
 
 #[test]
