@@ -1,10 +1,9 @@
 //! Copies and fills in command buffers: launches of the blit kernels, which every kind can hold.
 
 use super::CommandRecorder;
-use crate::copy::place::{check_apart, check_values};
-use crate::copy::region::Shape;
+use crate::copy::place::{copy_shape, fill_shape};
 use crate::copy::shader::{self, GROUP, Launch};
-use crate::copy::{Blit, Extent, Layout, Pattern, Place, Side};
+use crate::copy::{Blit, Extent, Layout, Pattern, Place};
 use crate::error::Result;
 use crate::launch::{Grid, Packed};
 
@@ -40,13 +39,8 @@ impl CommandRecorder {
         extent: Extent,
     ) -> Result<()> {
         let (dst, src) = (dst.into(), src.into());
-        let to = dst.region(Side::Destination, dst_layout, extent)?;
-        let from = src.region(Side::Source, src_layout, extent)?;
-        check_apart(to, from, extent)?;
-        dst.check_mapped(Side::Destination, &self.device)?;
-        src.check_mapped(Side::Source, &self.device)?;
+        let shape = copy_shape(&self.device, (dst, dst_layout), (src, src_layout), extent)?;
         let blit = Blit::of(&self.device)?;
-        let shape = Shape::new([to, from], extent);
         self.blit(&blit, shader::copy(shape, blit.most_groups))?;
         self.memory.extend([dst.memory.share(), src.memory.share()]);
         Ok(())
@@ -80,11 +74,8 @@ impl CommandRecorder {
         extent: Extent,
     ) -> Result<()> {
         let (dst, value) = (dst.into(), value.into());
-        let to = dst.region(Side::Destination, layout, extent)?;
-        check_values(to, extent, value)?;
-        dst.check_mapped(Side::Destination, &self.device)?;
+        let shape = fill_shape(&self.device, (dst, layout), value, extent)?;
         let blit = Blit::of(&self.device)?;
-        let shape = Shape::new([to], extent);
         self.blit(&blit, shader::fill(shape, value, blit.most_groups))?;
         self.memory.push(dst.memory.share());
         Ok(())

@@ -3,8 +3,8 @@
 use super::error::Side;
 use super::exec::Way;
 use super::pattern::Pattern;
-use super::place::{Place, check_apart, check_values};
-use super::region::{Extent, Layout, Shape};
+use super::place::{Place, copy_shape, fill_shape};
+use super::region::{Extent, Layout};
 use crate::error::Result;
 use crate::stream::Stream;
 
@@ -63,15 +63,11 @@ impl Stream {
         extent: Extent,
     ) -> Result<()> {
         let (dst, src) = (dst.into(), src.into());
-        let to = dst.region(Side::Destination, dst_layout, extent)?;
-        let from = src.region(Side::Source, src_layout, extent)?;
-        check_apart(to, from, extent)?;
         let device = self.core().device();
-        dst.check_mapped(Side::Destination, device)?;
-        src.check_mapped(Side::Source, device)?;
+        let shape = copy_shape(device, (dst, dst_layout), (src, src_layout), extent)?;
         let is_local = dst.is_local_to(device) && src.is_local_to(device);
         let way = if is_local { Way::Local } else { Way::Link };
-        self.core().copy_shape(&Shape::new([to, from], extent), way)
+        self.core().copy_shape(&shape, way)
     }
 
     /// Stores `count` times a value of 1, 2, 4, 8 or 16 bytes. HIP's `hipMemsetD8Async` to `D32Async`.
@@ -107,12 +103,10 @@ impl Stream {
         extent: Extent,
     ) -> Result<()> {
         let (dst, value) = (dst.into(), value.into());
-        let to = dst.region(Side::Destination, layout, extent)?;
-        check_values(to, extent, value)?;
         let device = self.core().device();
-        dst.check_mapped(Side::Destination, device)?;
+        let shape = fill_shape(device, (dst, layout), value, extent)?;
         let way = if dst.is_local_to(device) { Way::Local } else { Way::Link };
-        self.core().fill_shape(&Shape::new([to], extent), value, way)
+        self.core().fill_shape(&shape, value, way)
     }
 
     /// Copies from pageable memory, through pinned chunks of bounded size.

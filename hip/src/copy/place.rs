@@ -7,7 +7,7 @@ use pm4::GpuAddr;
 
 use super::error::{CopyError, Side};
 use super::pattern::Pattern;
-use super::region::{Extent, Layout, Region, overlap};
+use super::region::{Extent, Layout, Region, Shape, overlap};
 use crate::device::DeviceCore;
 use crate::memory::Memory;
 
@@ -82,8 +82,42 @@ impl Place<'_> {
     }
 }
 
+/// The shape of a copy on `device`, checked.
+///
+/// # Errors
+/// As [`Place::region`]; [`CopyError::Overlap`]; [`CopyError::NotMapped`].
+pub(crate) fn copy_shape(
+    device: &Arc<DeviceCore>,
+    (dst, dst_layout): (Place<'_>, Layout),
+    (src, src_layout): (Place<'_>, Layout),
+    extent: Extent,
+) -> Result<Shape<2>, CopyError> {
+    let to = dst.region(Side::Destination, dst_layout, extent)?;
+    let from = src.region(Side::Source, src_layout, extent)?;
+    check_apart(to, from, extent)?;
+    dst.check_mapped(Side::Destination, device)?;
+    src.check_mapped(Side::Source, device)?;
+    Ok(Shape::new([to, from], extent))
+}
+
+/// The shape of a fill on `device`, checked.
+///
+/// # Errors
+/// As [`Place::region`]; [`CopyError::Alignment`]; [`CopyError::NotMapped`].
+pub(crate) fn fill_shape(
+    device: &Arc<DeviceCore>,
+    (dst, layout): (Place<'_>, Layout),
+    pattern: Pattern,
+    extent: Extent,
+) -> Result<Shape<1>, CopyError> {
+    let to = dst.region(Side::Destination, layout, extent)?;
+    check_values(to, extent, pattern)?;
+    dst.check_mapped(Side::Destination, device)?;
+    Ok(Shape::new([to], extent))
+}
+
 /// Refuses a copy within one region of memory.
-pub(crate) fn check_apart(dst: Region, src: Region, extent: Extent) -> Result<(), CopyError> {
+fn check_apart(dst: Region, src: Region, extent: Extent) -> Result<(), CopyError> {
     if overlap(dst, src, extent) {
         return Err(CopyError::Overlap { src: src.base, dst: dst.base, extent });
     }
@@ -91,7 +125,7 @@ pub(crate) fn check_apart(dst: Region, src: Region, extent: Extent) -> Result<()
 }
 
 /// Refuses fills that would end within a value.
-pub(crate) fn check_values(dst: Region, extent: Extent, pattern: Pattern) -> Result<(), CopyError> {
+fn check_values(dst: Region, extent: Extent, pattern: Pattern) -> Result<(), CopyError> {
     let (size, width) = (pattern.bytes(), extent.width);
     if !width.is_multiple_of(size) || !dst.base.is_aligned(size) {
         return Err(CopyError::Alignment { dst: dst.base, width, size });

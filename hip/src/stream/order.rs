@@ -32,13 +32,8 @@ impl Core {
             let stamp = BarrierAnd::noop().barrier().release(FenceScope::SYSTEM);
             self.push(&stamp.completion(addr).encode(), KernelLabel::NONE).map(|()| self.count + 1)
         };
-        if let Err(error) = submitted {
-            self.abandon_slot(id);
-            return Err(error);
-        }
-        if let Ok(number) = submitted {
-            self.retire_at(number, Retire::Slot(id));
-        }
+        // After a failure the device may know of the slot or not: it is not used again.
+        self.retire_at(submitted?, Retire::Slot(id));
         self.note_uncounted();
         if let Some((old, pins)) = event.core.current.replace(Some(id))
             && self.slot(old).is_some_and(|slot| slot.holders.replaced(pins))
@@ -108,11 +103,8 @@ impl Core {
             let packet = BarrierAnd::noop().barrier().release(FenceScope::SYSTEM);
             self.push(&packet.completion(addr).encode(), KernelLabel::NONE)
         };
-        if let Err(error) = submitted {
-            self.abandon_slot(id);
-            return Err(error);
-        }
-        Ok((id, addr))
+        // As in `record`: after a failure the slot is not used again.
+        submitted.map(|()| (id, addr))
     }
 
     /// A pending slot with so many holders.
@@ -153,10 +145,6 @@ impl Core {
         }
         Ok(())
     }
-
-    /// A slot whose recording failed: the device may know of it or not, so it is not used again.
-    #[cold]
-    fn abandon_slot(&self, _: SlotId) {}
 
     #[inline]
     fn same_runtime(&self, event: &Event) -> Result<()> {

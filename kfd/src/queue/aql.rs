@@ -11,7 +11,7 @@ use pm4::dispatch::Scratch as DispatchScratch;
 use super::control::{compute_queue_methods, queue_methods};
 use super::create::{self, Recipe};
 use super::doorbell::QueueMemory;
-use super::live::{Live, QueueCore, WaitsFor};
+use super::live::{Live, QueueCore, WaitsFor, lie};
 use super::scratch::{describe, dispatch_scratch};
 use super::{QueueKind, QueueRequest};
 use crate::abi;
@@ -87,10 +87,7 @@ impl Live for AqlLive {
     }
 
     fn look_closely(&self) -> (Range<u64>, Option<u64>) {
-        let lie = match self.ring().refresh() {
-            Err(aql::Error::ReadIndexOutOfRange { read, .. }) => Some(read),
-            _ => None,
-        };
+        let lie = lie(self.ring().refresh());
         (self.ring().pending(), lie)
     }
 

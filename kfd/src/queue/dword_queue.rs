@@ -12,7 +12,7 @@ use pm4::sdma::Version;
 use super::create::{self, Parts, Recipe};
 use super::doorbell::DwordMemory;
 use super::dwords::{Cursor, DwordRing, Refusal, Unit};
-use super::live::{Live, QueueCore, WaitsFor};
+use super::live::{Live, QueueCore, WaitsFor, lie};
 use super::scratch::Scratch;
 use crate::context::Context;
 use crate::error::{Error, Result};
@@ -177,10 +177,7 @@ impl Live for DwordLive {
     }
 
     fn look_closely(&self) -> (Range<u64>, Option<u64>) {
-        let lie = match self.ring().refresh() {
-            Err(aql::Error::ReadIndexOutOfRange { read, .. }) => Some(read),
-            _ => None,
-        };
+        let lie = lie(self.ring().refresh());
         (self.ring().pending(), lie)
     }
 

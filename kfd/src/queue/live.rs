@@ -30,6 +30,14 @@ const NOT_ERRORS: u64 = 1 << 30 | 1 << 31;
 /// How long a producer looks for room before it sleeps between looks.
 const SPIN: Duration = Duration::from_micros(20);
 
+/// The read index that a device lied with, when a look at it was refused for that.
+pub(super) fn lie(look: Result<u64, aql::Error>) -> Option<u64> {
+    match look {
+        Err(aql::Error::ReadIndexOutOfRange { read, .. }) => Some(read),
+        _ => None,
+    }
+}
+
 /// What a queue reported, loaded once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Reported {

@@ -10,20 +10,25 @@ use crate::streams::kinds;
 
 const NAME: u64 = 0x1234_5678_9abc;
 
+/// Launches the fixture's `hello` on every kind of stream and compares what it prints.
+fn prints_hello(host: &Host, fixture: &str) {
+    let function = host.function(fixture, "hello");
+    for kind in kinds(&host.device) {
+        let mut stream = host.stream(kind);
+        let grid = Grid::items([96, 1, 1], [48, 1, 1]);
+        stream.launch(&function, &grid, (5_u32, NAME)).unwrap();
+        stream.synchronize_within(LIMIT).unwrap();
+        let mut found = host.text();
+        found.sort_unstable();
+        assert_eq!(found, hello(5, NAME, 96, 48), "{kind:?}");
+    }
+}
+
 #[test]
 fn blocking_printf_prints_what_the_cpu_prints_on_every_kind_of_stream() {
     each_fixture(|device| {
         let host = Host::new(device);
-        let function = host.function("printf", "hello");
-        for kind in kinds(&host.device) {
-            let mut stream = host.stream(kind);
-            let grid = Grid::items([96, 1, 1], [48, 1, 1]);
-            stream.launch(&function, &grid, (5_u32, NAME)).unwrap();
-            stream.synchronize_within(LIMIT).unwrap();
-            let mut found = host.text();
-            found.sort_unstable();
-            assert_eq!(found, hello(5, NAME, 96, 48), "{kind:?}");
-        }
+        prints_hello(&host, "printf");
         let services = host.device.services().unwrap();
         assert_eq!((services.printed().odd, services.printed().refused), (0, 0));
         assert_eq!(services.in_flight(), 0);
@@ -34,16 +39,7 @@ fn blocking_printf_prints_what_the_cpu_prints_on_every_kind_of_stream() {
 fn buffered_printf_prints_what_the_cpu_prints_on_every_kind_of_stream() {
     each_fixture(|device| {
         let host = Host::new(device);
-        let function = host.function("printf_buffered", "hello");
-        for kind in kinds(&host.device) {
-            let mut stream = host.stream(kind);
-            let grid = Grid::items([96, 1, 1], [48, 1, 1]);
-            stream.launch(&function, &grid, (5_u32, NAME)).unwrap();
-            stream.synchronize_within(LIMIT).unwrap();
-            let mut found = host.text();
-            found.sort_unstable();
-            assert_eq!(found, hello(5, NAME, 96, 48), "{kind:?}");
-        }
+        prints_hello(&host, "printf_buffered");
         let stats = host.device.services().unwrap().buffered();
         assert_eq!((stats.odd, stats.broken, stats.lost_bytes), (0, 0, 0));
         assert_eq!(stats.launches, kinds(&host.device).len() as u64);
